@@ -1,0 +1,70 @@
+# Every target works on a fresh clone that has only Python 3.11 (or newer) and make.
+#   make site    analyse results/ and build the site into site/
+#   make serve   the same, then show it on http://127.0.0.1:8000/
+#   make test    run the tests with the coverage gate
+PYTHON ?= python3
+VENV ?= .venv
+RESULTS ?= results/
+ADDR ?= 127.0.0.1:8000
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# The theme prints a banner about a future MkDocs at each build; the bound in pyproject.toml
+# already deals with it.
+export NO_MKDOCS_2_WARNING := 1
+
+.DEFAULT_GOAL := site
+.PHONY: site serve findings test lint format bench clean distclean
+
+site: findings
+	$(BIN)/python -m mkdocs build --strict --quiet --site-dir site
+	@echo "site: open site/index.html through 'make serve', or publish the folder site/"
+
+serve: findings
+	$(BIN)/python -m mkdocs serve --no-livereload --dev-addr $(ADDR)
+
+findings: $(VENV)/.installed
+	$(BIN)/analyze $(RESULTS)
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n auto --cov --cov-report=term
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
+
+format: $(VENV)/.installed-dev
+	$(BIN)/python -m ruff check --fix .
+	$(BIN)/python -m ruff format .
+
+bench: $(VENV)/.installed-dev
+	@set -e; found=; for script in bench/*.py; do \
+		test -e "$$script" || continue; found=1; \
+		echo "$$script"; $(BIN)/python "$$script"; \
+	done; test -n "$$found" || { echo "bench: no script in bench/" >&2; exit 1; }
+
+clean:
+	rm -rf site build dist .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find docs/findings -mindepth 1 ! -path docs/findings/README.md -delete
+
+distclean: clean
+	rm -rf $(VENV)
+
+# A stamp file says that the installation finished, so that it is not repeated at each call.
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(PIP) install -e .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	$(PIP) install -e '.[dev]'
+	@touch $(VENV)/.installed $@
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { \
+		echo "make: no '$(PYTHON)' here; install Python 3.11 or newer, or name one: make PYTHON=python3.12" >&2; \
+		exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "make: '$(PYTHON)' is $$($(PYTHON) --version 2>&1), but 3.11 or newer is needed; name one: make PYTHON=python3.12" >&2; \
+		exit 1; }
+	$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }

@@ -1,0 +1,179 @@
+"""Little's law on a run: where a request's time goes and how many requests that keeps in flight.
+
+From means alone: X = completed / duration; stay = TTFT + ITL x (output tokens - 1);
+L = X x stay requests are in flight on average, L_first of them before their first token
+(waiting or in prefill) and L_decode after it. The throughput of two arms splits exactly:
+ln X ratio = ln L ratio - ln stay ratio. ITL x (output - 1) equals the mean of stay - TTFT when
+ITL is pooled over gaps and one chunk is one token (within 0.2 % on recorded runs); with
+per-request arrays or a printed end-to-end latency the exact mean is used instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.model import Figure, Level, Run, Source
+from analysis.quantity import Quantity, quantity
+
+
+@dataclass(frozen=True, slots=True)
+class Borrowed:
+    """Token counts of a reference run, for rows that do not print theirs."""
+
+    mean_output_tokens: Quantity | None
+    mean_tokens: Quantity | None
+    of: str
+    """The reference cell in words."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Ledger:
+    """The account of one run. A quantity is None where the file does not allow it."""
+
+    run: Run
+    throughput: Quantity | None
+    """X, completed requests a second."""
+    mean_output_tokens: Quantity | None
+    mean_tokens: Quantity | None
+    ttft: Quantity | None
+    decode: Quantity | None
+    """Mean time from first to last token of a request, s."""
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def stay(self) -> Quantity | None:
+        """Mean time of a request from sending to last token, s."""
+        return None if self.ttft is None or self.decode is None else self.ttft + self.decode
+
+    @property
+    def l_first(self) -> Quantity | None:
+        """Mean requests waiting or in prefill."""
+        return _times(self.throughput, self.ttft)
+
+    @property
+    def l_decode(self) -> Quantity | None:
+        """Mean requests past their first token."""
+        return _times(self.throughput, self.decode)
+
+    @property
+    def in_flight(self) -> Quantity | None:
+        """L, mean requests in flight."""
+        return _times(self.throughput, self.stay)
+
+    @property
+    def first_token_share(self) -> Quantity | None:
+        """Share of the stay before the first token."""
+        return None if self.ttft is None or self.stay is None else self.ttft / self.stay
+
+    @property
+    def resident_tokens(self) -> Quantity | None:
+        """Mean tokens a running request holds in the KV cache half way through its output."""
+        if self.mean_tokens is None or self.mean_output_tokens is None:
+            return None
+        return self.mean_tokens - self.mean_output_tokens * 0.5
+
+
+def ledger(run: Run, borrowed: Borrowed | None = None) -> Ledger:
+    """Draw up the account of a run from the figures its file holds."""
+    have = {name: quantity(figure) for name, figure in run.figures.items()}
+    completed, duration = have.get("completed"), have.get("duration")
+    out_tps, all_tps = have.get("output_throughput"), have.get("total_token_throughput")
+    assumptions: list[str] = []
+
+    def borrow(value: Quantity | None, what: str) -> Quantity | None:
+        if value is not None and borrowed is not None:
+            text = f"{what} not printed for {run.id}: those of {borrowed.of} are assumed"
+            if text not in assumptions:
+                assumptions.append(text)
+        return value
+
+    mean_out = _mean_tokens(have, "total_output_tokens", out_tps)
+    if mean_out is None and borrowed is not None:
+        mean_out = borrow(borrowed.mean_output_tokens, "mean output tokens")
+    mean_all = _mean_tokens(have, "total_tokens", all_tps)
+    if mean_all is None and "total_input_tokens" in have and "total_output_tokens" in have:
+        if completed is not None:
+            total = have["total_input_tokens"] + have["total_output_tokens"]
+            mean_all = (total / completed).as_unit("tok")
+    elif mean_all is None and borrowed is not None:
+        mean_all = borrow(borrowed.mean_tokens, "mean prompt + output tokens")
+
+    x = None
+    if completed is not None and duration is not None:
+        x = (completed / duration).as_unit("1/s")
+    elif "request_throughput" in have:
+        x = have["request_throughput"]
+    elif out_tps is not None and mean_out is not None:
+        x = (out_tps / mean_out).as_unit("1/s")
+    elif all_tps is not None and mean_all is not None:
+        x = (all_tps / mean_all).as_unit("1/s")
+
+    ttft = have.get("mean_ttft")
+    decode = _exact_decode(run)
+    if decode is None and "mean_e2el" in have and ttft is not None:
+        decode = have["mean_e2el"] - ttft
+    if decode is None and "mean_itl" in have and mean_out is not None:
+        decode = (have["mean_itl"] * (mean_out - 1)).as_unit("s")
+    return Ledger(run, x, mean_out, mean_all, ttft, decode, tuple(assumptions))
+
+
+def metric(run: Run, name: str, account: Ledger) -> Quantity | None:
+    """A figure of the run by its metric name, printed or derived by accounting."""
+    if name in run.figures:
+        return quantity(run.figures[name])
+    derived: Mapping[str, Quantity | None] = {
+        "request_throughput": account.throughput,
+        "stay": account.stay,
+        "in_flight": account.in_flight,
+        "first_token_share": account.first_token_share,
+        "mean_output_tokens": account.mean_output_tokens,
+        "mean_tokens": account.mean_tokens,
+        "mean_input_tokens": _minus(account.mean_tokens, account.mean_output_tokens),
+        "output_share": _over(run, "output_throughput", "total_token_throughput"),
+    }
+    return derived.get(name)
+
+
+def _mean_tokens(
+    have: Mapping[str, Quantity], total: str, throughput: Quantity | None
+) -> Quantity | None:
+    completed, duration = have.get("completed"), have.get("duration")
+    if completed is None:
+        return None
+    if total in have:
+        return (have[total] / completed).as_unit("tok")
+    if throughput is not None and duration is not None:
+        return (throughput * duration / completed).as_unit("tok")
+    return None
+
+
+def _exact_decode(run: Run) -> Quantity | None:
+    """Mean of (stay - TTFT) over completed requests from the per-request arrays."""
+    requests = run.requests
+    if run.level == Level.PUBLISHED or requests is None:
+        return None
+    ok = ~requests.failed
+    if not ok.any():
+        return None
+    totals = np.concatenate([[0.0], np.cumsum(requests.gaps)])
+    per_request = totals[requests.offsets[1:]] - totals[requests.offsets[:-1]]
+    mean = float(per_request[ok].mean())
+    source = Source(run.source.file, f"{run.source.key} itls".strip())
+    return quantity(Figure("mean decode time", mean, mean, mean, "s", source))
+
+
+def _times(left: Quantity | None, right: Quantity | None) -> Quantity | None:
+    return None if left is None or right is None else (left * right).as_unit("")
+
+
+def _minus(left: Quantity | None, right: Quantity | None) -> Quantity | None:
+    return None if left is None or right is None else left - right
+
+
+def _over(run: Run, top: str, bottom: str) -> Quantity | None:
+    if top not in run.figures or bottom not in run.figures:
+        return None
+    return quantity(run.figures[top]) / quantity(run.figures[bottom])

@@ -1,0 +1,49 @@
+"""Checks of a run's validity, before any statistics.
+
+Each module is one check and exports `CODE` (stable), `NAME`, and `check(cell, account) ->
+Outcome`: VALID, SUSPECT or INVALID with the number and the threshold, or NOT APPLICABLE where the
+file lacks what it needs. Its docstring says what it looks for and why that matters. The folder is
+the registry.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+from analysis.accounting import Ledger
+from analysis.dataset import Cell
+from analysis.model import STATUSES, Outcome, Status
+
+
+class Check(NamedTuple):
+    """A registered check."""
+
+    code: str
+    name: str
+    check: Callable[[Cell, Ledger], Outcome]
+    doc: str
+
+
+@cache
+def checks() -> tuple[Check, ...]:
+    """All checks, by code."""
+    found = []
+    for info in pkgutil.iter_modules(__path__):
+        module = importlib.import_module(f"{__name__}.{info.name}")
+        found.append(Check(module.CODE, module.NAME, module.check, (module.__doc__ or "").strip()))
+    return tuple(sorted(found))
+
+
+def check_cell(cell: Cell) -> tuple[Outcome, ...]:
+    """Every check on every run of a cell, by run and code."""
+    return tuple(check.check(cell, account) for account in cell.ledgers for check in checks())
+
+
+def verdict(outcomes: tuple[Outcome, ...]) -> Status:
+    """The worst status of a run's checks; VALID when none applied or all passed."""
+    worst = max((outcome.status for outcome in outcomes), key=STATUSES.index, default="VALID")
+    return "VALID" if worst == "NOT APPLICABLE" else worst

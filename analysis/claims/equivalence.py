@@ -1,0 +1,115 @@
+"""Two figures are the same for practical purposes: within a stated margin.
+
+Never concluded from a large p-value. With repeats, two one-sided t tests at 5 % on log ratios;
+with single runs, the tipping spread: the claim stands only while the run-to-run standard
+deviation is below (margin - |d|) / (1.645 √2). Facts that do not vary between runs (a size in a
+log) are compared by their rounding intervals alone.
+"""
+
+from __future__ import annotations
+
+import math
+
+from analysis.claims import ClaimBase
+from analysis.claims._common import compare_runs, moved
+from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Ref
+from analysis.model import Verdict
+from analysis.quantity import Quantity
+from analysis.stats import (
+    PLAUSIBLE_RUN_SD,
+    difference_tips_at,
+    equivalence_tips_at,
+    equivalent,
+    runs_to_resolve,
+)
+from analysis.wording import percent, signed_percent, span
+
+
+class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Keys of an equivalence claim."""
+
+    of: Ref
+    against: Ref
+    margin: float
+    """Percent either way that counts as the same."""
+
+
+def judge(claim: Claim, ev: Evidence) -> Judgement:
+    """Same within the margin, not the same, or not settled by so few runs."""
+    if not 0 < claim.margin < 100:
+        raise BadClaim(f"has margin {claim.margin:g}; give percent between 0 and 100")
+    margin = claim.margin / 100
+    ratio = (ev.resolve(claim.of) / ev.resolve(claim.against)).as_unit("")
+    cells = ev.cells_of(claim.against, claim.of)
+    subject = f"{ev.describe(claim.of)} is {span(ratio)} x {ev.describe(claim.against)}"
+    subject = f"{subject[0].upper()}{subject[1:]} ({signed_percent(ratio.value - 1, 2)})"
+    numbers = (ratio.estimate("ratio", f"{ev.describe(claim.of)} / {ev.describe(claim.against)}"),)
+    if not (claim.of.metric and claim.against.metric and len(cells) == 2):
+        verdict, words = _facts(ratio, margin)
+        return Judgement(verdict, (f"{subject}, {words}.",), numbers, cells=cells)
+    verdict, words, p = _runs(ev, claim, ratio, margin)
+    arms = [cell.arm for cell in cells]
+    return Judgement(
+        verdict,
+        (f"{subject}.", words),
+        numbers,
+        assumptions=tuple(dict.fromkeys(a for c in cells for a in c.assumptions)),
+        confounds=moved(arms[0], arms[1]),
+        flips=f"repeats whose 90 % interval lies on the other side of {claim.margin:g} %",
+        cells=cells,
+        experiment=Experiment(
+            tuple(arm.name for arm in arms), cells[0].workload,
+            tuple(dict.fromkeys(c.concurrency for c in cells if c.concurrency is not None)),
+            repeats=_repeats(ratio, margin),
+        ),
+        p_value=p,
+    )  # fmt: skip
+
+
+def _facts(ratio: Quantity, margin: float) -> tuple[Verdict, str]:
+    low, high = 1 - margin, 1 + margin
+    if low <= ratio.lo and ratio.hi <= high:
+        return "supported", f"within {percent(margin, 0)}"
+    if ratio.hi < low or ratio.lo > high:
+        return "refuted", f"further apart than {percent(margin, 0)}"
+    return "inconclusive", f"and the rounding of the prints straddles {percent(margin, 0)}"
+
+
+def _runs(
+    ev: Evidence, claim: Claim, ratio: Quantity, margin: float
+) -> tuple[Verdict, str, float | None]:
+    base, treat = ev.cells_of(claim.against)[0], ev.cells_of(claim.of)[0]
+    found = compare_runs(base, treat, claim.of.metric)
+    within = percent(margin, 1 if margin < 0.1 else 0)
+    if found.n_baseline > 1 and found.n_treatment > 1:
+        same = equivalent(found, margin)
+        words = (f"Two one-sided tests ({found.method}, n = {found.n_baseline} and "
+                 f"{found.n_treatment}): ratio {found.ratio:.3f} [{found.lo:.3f}, "
+                 f"{found.hi:.3f}] against a margin of {within}.")  # fmt: skip
+        verdict: Verdict = "inconclusive" if same is None else "supported" if same else "refuted"
+        return verdict, words, found.p_value if found.testable else None
+    inside = 1 - margin <= ratio.value <= 1 + margin
+    if inside:
+        tips = equivalence_tips_at(ratio.value, margin)
+        words = f"Single runs: “within {within}” stands only while the run-to-run sd is below " \
+                f"{percent(tips, 3)}"  # fmt: skip
+        if tips >= PLAUSIBLE_RUN_SD:
+            return "supported", f"{words}; the greatest seen elsewhere is " \
+                                f"{percent(PLAUSIBLE_RUN_SD)}.", None  # fmt: skip
+        more = _repeats(ratio, margin)
+        return "inconclusive", f"{words}; up to {percent(PLAUSIBLE_RUN_SD)} has been seen " \
+                               f"elsewhere. About {more} runs an arm would settle it.", None  # fmt: skip
+    beyond = abs(math.log(ratio.value)) - abs(math.log1p(math.copysign(margin, ratio.value - 1)))
+    tips = difference_tips_at(math.exp(beyond))
+    words = f"Outside the margin of {within}: stands while the run-to-run sd is below " \
+            f"{percent(tips, 2)}."  # fmt: skip
+    if not (1 - margin <= ratio.lo <= 1 + margin or 1 - margin <= ratio.hi <= 1 + margin) and (
+        tips >= PLAUSIBLE_RUN_SD
+    ):
+        return "refuted", words, None
+    return "inconclusive", words, None
+
+
+def _repeats(ratio: Quantity, margin: float) -> int:
+    gap = margin - abs(math.log(ratio.value))
+    return runs_to_resolve(gap if gap > 0 else margin, PLAUSIBLE_RUN_SD)

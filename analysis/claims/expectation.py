@@ -1,0 +1,125 @@
+"""What somebody expected of a change: better, worse, or no gain; over all loads measured.
+
+The expectation is set against every pair of runs at equal workload and load. `given` restricts it
+to the condition the sentence names: that the baseline's slots hold the load with room to spare.
+An expectation that no load bears out is refuted; one that some bear out is named with its loads.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from analysis.capacity import capacity
+from analysis.claims import ClaimBase
+from analysis.claims._common import Contrast, better, contrast, contrast_text, moved
+from analysis.claims.gap_attribution import SPARE
+from analysis.dataset import Cell
+from analysis.evidence import Evidence, Experiment, Judgement, Missing, single
+from analysis.metrics import label_of
+from analysis.model import Verdict
+from analysis.wording import percent, show
+
+
+class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Keys of an expectation."""
+
+    baseline: str
+    treatment: str
+    metric: str
+    expects: Literal["better", "worse", "no_gain"]
+    """Of the treatment."""
+    workload: str = ""
+    concurrency: tuple[int, ...] = ()
+    given: Literal["", "slots_cover"] = ""
+    """slots_cover: only loads that the baseline's slots hold with room to spare."""
+    margin: float = 5.0
+    """Percent of improvement that still counts as no gain."""
+
+
+def judge(claim: Claim, ev: Evidence) -> Judgement:
+    """Sort every comparable load into for, against and open."""
+    ev.arm(claim.baseline)
+    ev.arm(claim.treatment)
+    pairs, left_out = _pairs(claim, ev)
+    if not pairs:
+        raise Missing(
+            f"result files of {claim.baseline} and {claim.treatment} at one equal load",
+            left_out[0] if left_out else "no workload and load is common to both",
+        )
+    sides: dict[str, list[tuple[Cell, Cell, Contrast]]] = {"for": [], "against": [], "open": []}
+    for base, treat, found in pairs:
+        sides[_side(claim, found)].append((base, treat, found))
+    if sides["against"] and not sides["for"]:
+        verdict: Verdict = "refuted"
+    elif sides["for"] and not sides["against"] and not sides["open"]:
+        verdict = "supported"
+    else:
+        verdict = "inconclusive"
+    if sides["against"] and claim.expects == "no_gain":
+        verdict = "refuted"
+    label = label_of(claim.metric)
+    what = {"better": "better", "worse": "worse",
+            "no_gain": f"no more than {claim.margin:g} % better"}[claim.expects]  # fmt: skip
+    head = (f"{claim.treatment} was expected to have {what} {label} than {claim.baseline}: so it "
+            f"is at {len(sides['for'])} of {len(pairs)} loads, not so at "
+            f"{len(sides['against'])}, open at {len(sides['open'])}.")  # fmt: skip
+    reasons = [head]
+    for base, treat, found in (*sides["against"], *sides["for"], *sides["open"]):
+        room = ""
+        slots = capacity(base).slots
+        if claim.given and slots is not None:
+            room = f", where {show(slots.value)} slots are there"
+        reasons.append(f"{treat.workload}, {treat.concurrency} in flight{room}: "
+                       f"{contrast_text(found, claim.baseline, claim.treatment)}.")  # fmt: skip
+    cells = tuple(dict.fromkeys(cell for base, treat, _ in pairs for cell in (base, treat)))
+    return Judgement(
+        verdict, tuple(reasons),
+        tuple(found.ratio.estimate(f"{label} ratio, {treat.workload}, {treat.concurrency} in "
+                                   "flight", f"{claim.treatment} / {claim.baseline}")
+              for _, treat, found in pairs),
+        assumptions=tuple(dict.fromkeys(
+            (*left_out, *(a for cell in cells for a in cell.assumptions)))),
+        confounds=moved(pairs[0][0].arm, pairs[0][1].arm),
+        flips=f"loads at which {claim.treatment} is {what}" if verdict == "refuted"
+        else f"one load at which {claim.treatment} clearly is not {what}",
+        cells=cells,
+        experiment=Experiment(
+            (claim.baseline, claim.treatment), pairs[0][0].workload,
+            tuple(dict.fromkeys(b.concurrency for b, _, _ in pairs if b.concurrency is not None)),
+        ) if single(cells) else None,
+    )  # fmt: skip
+
+
+def _side(claim: Claim, found: Contrast) -> str:
+    good = better(found.metric, found.direction)
+    if claim.expects == "no_gain":
+        gain = found.ratio.value if found.direction == "higher" else 1 / found.ratio.value
+        if good is None:
+            return "for" if abs(found.ratio.value - 1) <= claim.margin / 100 else "open"
+        return "against" if good and gain > 1 + claim.margin / 100 else "for"
+    if good is None:
+        return "open"
+    return "for" if good == (claim.expects == "better") else "against"
+
+
+def _pairs(
+    claim: Claim, ev: Evidence
+) -> tuple[list[tuple[Cell, Cell, Contrast]], list[str]]:  # fmt: skip
+    workloads = [ev.workload(claim.workload)] if claim.workload else list(ev.study.workloads)
+    pairs, left_out = [], []
+    for workload in workloads:
+        for base in ev.study.loads(claim.baseline, workload):
+            treat = ev.study.cell(claim.treatment, workload, base.concurrency)
+            if treat is None or (claim.concurrency and base.concurrency not in claim.concurrency):
+                continue
+            if base.metric(claim.metric) is None or treat.metric(claim.metric) is None:
+                continue
+            if claim.given == "slots_cover":
+                slots = capacity(base).slots
+                if slots is None or slots.lo < SPARE * (base.concurrency or 0):
+                    known = "unknown" if slots is None else show(slots.value)
+                    left_out.append(f"{base.name} is left out: its slots ({known}) are not "
+                                    f"{percent(SPARE, 0)} of the load")  # fmt: skip
+                    continue
+            pairs.append((base, treat, contrast(ev, base, treat, claim.metric)))
+    return pairs, left_out

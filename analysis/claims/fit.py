@@ -1,0 +1,145 @@
+"""Whether models with their KV cache fit a GPU, and whether the GPU supports the number type.
+
+Weights come from a start-up log where an arm is named, else from the model's geometry; KV is so
+many tokens of it. vLLM may use `gpu_memory_utilization` of the memory (0.9 by default) and keeps
+some of that for activations; between the two the claim is inconclusive.
+"""
+
+from __future__ import annotations
+
+from analysis.claims import ClaimBase
+from analysis.evidence import BadClaim, Evidence, Judgement, stated
+from analysis.hardware import Gpu, find_gpu
+from analysis.hardware import nearest as nearest_gpu
+from analysis.model import Estimate, Source, Verdict
+from analysis.models import Model, find_model, models
+from analysis.quantity import constant
+from analysis.study import nearest
+from analysis.wording import listing, percent, show
+
+UTILISATION = 0.9
+"""vLLM's default share of GPU memory."""
+ACTIVATIONS = 2 * 2.0**30
+"""Bytes kept for activations and CUDA graphs: 1.5 to 2 GiB in the start-up logs at hand."""
+
+
+class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Keys of a fit claim."""
+
+    gpu: str
+    models: tuple[str, ...] = ()
+    """Models that are to be held at once."""
+    kv_tokens: int = 0
+    """KV cache wanted, tokens, for each model."""
+    fits: bool = True
+    """Whether the sentence says that they fit (or that the type is supported)."""
+    type: str = ""
+    """A number type the GPU must support: fp8, bf16 ..."""
+    method: str = ""
+    """A quantisation method that vLLM must run there: awq, marlin ..."""
+    memory: str = ""
+    """GPU memory in GB as the sentence states it."""
+
+
+def judge(claim: Claim, ev: Evidence) -> Judgement:
+    """Memory as stated, sizes against memory, types against the capability."""
+    gpu = find_gpu(claim.gpu)
+    if gpu is None:
+        raise BadClaim(f"names GPU {claim.gpu!r}; nearest: {listing(nearest_gpu(claim.gpu), 'or')}")
+    parts: list[tuple[Verdict, str]] = []
+    numbers: list[Estimate] = []
+    if claim.memory:
+        parts.append(_memory(claim, gpu, numbers))
+    if claim.models:
+        parts.append(_sizes(claim, ev, gpu, numbers))
+    if claim.type:
+        has = gpu.supports(claim.type)
+        parts.append(_yes(has == claim.fits, f"{gpu.name} (compute capability "
+                          f"{gpu.compute_capability}) {'has' if has else 'has no'} {claim.type} "
+                          "arithmetic"))  # fmt: skip
+    if claim.method:
+        runs = gpu.runs(claim.method)
+        if runs is None:
+            raise BadClaim(f"asks for method {claim.method!r}, which hardware.toml does not know")
+        parts.append(_yes(runs == claim.fits, f"vLLM {'runs' if runs else 'does not run'} "
+                          f"{claim.method} on {gpu.name}"))  # fmt: skip
+    if not parts:
+        raise BadClaim("has no `models`, `type`, `method` or `memory`; add one")
+    verdicts = {verdict for verdict, _ in parts}
+    worst: Verdict = (
+        "refuted" if "refuted" in verdicts
+        else "inconclusive" if "inconclusive" in verdicts else "supported"
+    )  # fmt: skip
+    parts.sort(key=lambda part: ("refuted", "inconclusive", "supported").index(part[0]))
+    return Judgement(
+        worst, tuple(f"{text}." for _, text in parts), tuple(numbers),
+        assumptions=(f"vLLM uses {percent(UTILISATION, 0)} of the memory and keeps "
+                     f"{show(ACTIVATIONS, 'B')} of it for activations",) if claim.models else (),
+        flips="another memory size, model size or KV cache",
+    )  # fmt: skip
+
+
+def _yes(right: bool, text: str) -> tuple[Verdict, str]:
+    return ("supported" if right else "refuted"), text
+
+
+def _memory(claim: Claim, gpu: Gpu, numbers: list[Estimate]) -> tuple[Verdict, str]:
+    """The size as stated against the card's, read as GB or as GiB."""
+    target = stated(claim.memory)
+    gib = gpu.memory_bytes / 2.0**30
+    numbers.append(
+        constant(gpu.memory_bytes, "B").estimate("GPU memory", gpu.name).__class__(
+            "GPU memory", gpu.memory_bytes, gpu.memory_bytes, gpu.memory_bytes, "B", "datasheet",
+            gpu.name, (Source("hardware.toml", f"{gpu.name}, memory"),),
+        )
+    )  # fmt: skip
+    sizes = (gib, gpu.memory_bytes / 1e9)
+    # Cards are sold in rounded sizes: a driver shows up to 7 % less than the box says.
+    right = any(size * 0.98 <= target.value <= size * 1.07 for size in sizes)
+    return _yes(right, f"{gpu.name} has {show(gpu.memory_bytes, 'B')}, the sentence says "
+                       f"{claim.memory} GB")  # fmt: skip
+
+
+def _sizes(
+    claim: Claim, ev: Evidence, gpu: Gpu, numbers: list[Estimate]
+) -> tuple[Verdict, str]:  # fmt: skip
+    need = 0.0
+    for name in claim.models:
+        model = find_model(name)
+        if model is None:
+            known = [m.name for m in models()]
+            raise BadClaim(f"names model {name!r}, which models.toml does not have; "
+                           f"{nearest(name, known)}")  # fmt: skip
+        weights, source = _weights(ev, name, model)
+        kv = float(claim.kv_tokens * model.kv_bytes_per_token())
+        need += weights + kv
+        numbers.append(Estimate(f"weights of {name}", weights, weights, weights, "B", "exact",
+                                "weights held", (source,)))  # fmt: skip
+        if kv:
+            numbers.append(Estimate(f"KV of {name}", kv, kv, kv, "B", "exact",
+                                    f"{claim.kv_tokens:,} tokens"))  # fmt: skip
+    room = UTILISATION * gpu.memory_bytes - ACTIVATIONS
+    numbers.append(Estimate("room", room, room, room, "B", "assumed",
+                            "0.9 x memory - activations",
+                            (Source("hardware.toml", f"{gpu.name}, memory"),)))  # fmt: skip
+    what = listing(claim.models)
+    tokens = f" with {claim.kv_tokens:,} tokens of KV" if claim.kv_tokens else ""
+    text = f"{what}{tokens} need {show(need, 'B')}; {gpu.name} has {show(gpu.memory_bytes, 'B')}, " \
+           f"of which about {show(room, 'B')} is usable"  # fmt: skip
+    if need <= room:
+        return _yes(claim.fits, text)
+    if need > gpu.memory_bytes:
+        return _yes(not claim.fits, text)
+    return "inconclusive", text
+
+
+def _weights(ev: Evidence, name: str, model: Model) -> tuple[float, Source]:
+    """Size as a one-GPU start-up log prints it, else from the geometry."""
+    for study in (ev.study, *ev.dataset.studies):
+        for arm in study.arms.values():
+            alone = arm.spec.tensor_parallel * arm.spec.pipeline_parallel == 1
+            if arm.model is model and alone and arm.startup is not None:
+                figure = arm.startup.figures.get("model_bytes")
+                if figure is not None:
+                    return figure.value, figure.source
+    return float(model.weight_bytes()), Source("models.toml", f"{model.name}, weights")

@@ -1,0 +1,108 @@
+"""What a command's flags are: tested against the --help that the installed version printed.
+
+The successor of a removed flag is looked for by its words: the flag that still carries all of
+them (less enable, disable and no) does its work now.
+"""
+
+from __future__ import annotations
+
+import re
+
+from analysis.claims import ClaimBase
+from analysis.evidence import Evidence, Judgement
+from analysis.model import Estimate, HelpText, Source, Verdict
+from analysis.wording import listing
+
+_FLAG = re.compile(r"(?<![\w-])--[A-Za-z][\w-]*")
+_SWITCH_WORDS = {"enable", "disable", "no"}
+
+
+class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Keys of an interface claim."""
+
+    command: str
+    flags: tuple[str, ...]
+    """Flags the sentence speaks of."""
+    present: bool = True
+    """Whether the sentence says that they exist."""
+    successor: str = ""
+    """The flag said to replace a removed one."""
+    choices: tuple[str, ...] = ()
+    """Values the (one) flag is said to take, all of them."""
+    takes_value: bool | None = None
+    """Whether the (one) flag is said to take a value."""
+
+
+def judge(claim: Claim, ev: Evidence) -> Judgement:
+    """Look each flag up in the stored help text."""
+    page = ev.help_text(claim.command)
+    known = sorted(set(_FLAG.findall(page.text)))
+    version = f" {page.version}" if page.version else ""
+    parts: list[tuple[Verdict, str]] = []
+    for flag in claim.flags:
+        has = flag in known
+        parts.append(_yes(has == claim.present, f"{claim.command}{version} "
+                          f"{'has' if has else 'has no'} {flag}"))  # fmt: skip
+    if claim.successor:
+        parts.append(_successor(claim, page, known))
+    if claim.choices:
+        parts.append(_choices(claim, page))
+    if claim.takes_value is not None:
+        has_value = _metavar(page, claim.flags[0]) is not None
+        parts.append(_yes(has_value == claim.takes_value, f"{claim.flags[0]} "
+                          f"{'takes' if has_value else 'takes no'} value"))  # fmt: skip
+    verdict: Verdict = (
+        "refuted" if any(v == "refuted" for v, _ in parts)
+        else "inconclusive" if any(v == "inconclusive" for v, _ in parts) else "supported"
+    )  # fmt: skip
+    parts.sort(key=lambda part: ("refuted", "inconclusive", "supported").index(part[0]))
+    line = _line_of(page, claim.successor or claim.flags[0])
+    found = float(sum(flag in known for flag in claim.flags))
+    number = Estimate("flags found", found, found, found, "", "exact",
+                      f"of {len(claim.flags)} looked for in the help text",
+                      (Source(page.source.file, line),))  # fmt: skip
+    return Judgement(verdict, tuple(f"{text}." for _, text in parts), (number,),
+                     assumptions=("flags named in the prose of a help text count as present",),
+                     flips="another version of the command")  # fmt: skip
+
+
+def _yes(right: bool, text: str) -> tuple[Verdict, str]:
+    return ("supported" if right else "refuted"), text
+
+
+def _successor(claim: Claim, page: HelpText, known: list[str]) -> tuple[Verdict, str]:
+    words = _words(claim.flags[0])
+    heirs = [flag for flag in known if words <= _words(flag) and flag not in claim.flags]
+    if claim.successor in heirs:
+        return "supported", f"{claim.successor} carries the words of {claim.flags[0]}"
+    there = "exists" if claim.successor in known else "does not exist"
+    if heirs:
+        return "refuted", (f"the successor is {listing(heirs, 'or')}, which carries the words "
+                           f"“{' '.join(sorted(words))}”; {claim.successor} {there} and is "
+                           "another switch")  # fmt: skip
+    return "inconclusive", f"no flag carries the words of {claim.flags[0]}"
+
+
+def _choices(claim: Claim, page: HelpText) -> tuple[Verdict, str]:
+    found = re.search(rf"{re.escape(claim.flags[0])}[ =]\{{([^}}]*)\}}", page.text)
+    if found is None:
+        return "inconclusive", f"the help text lists no choices of {claim.flags[0]}"
+    values = [value.strip() for value in found.group(1).split(",")]
+    return _yes(set(values) == set(claim.choices),
+                f"{claim.flags[0]} takes {listing(values, 'or')}")  # fmt: skip
+
+
+def _metavar(page: HelpText, flag: str) -> str | None:
+    found = re.search(rf"\[{re.escape(flag)}(?: ([^\]]+))?\]", page.text)
+    return found.group(1) if found else None
+
+
+def _words(flag: str) -> set[str]:
+    return set(flag.strip("-").split("-")) - _SWITCH_WORDS
+
+
+def _line_of(page: HelpText, flag: str) -> str:
+    for number, line in enumerate(page.text.splitlines(), 1):
+        if flag in line:
+            return f"line {number}"
+    return f"no line with {flag}"

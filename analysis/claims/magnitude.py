@@ -1,0 +1,214 @@
+"""A number is what the sentence says: a value, a ratio, a difference or a percentage.
+
+Figures as printed are intervals: 43.1 means [43.05, 43.15]. The claim is supported as arithmetic
+when the computed number rounds to the stated one, refuted when its interval and the stated one
+are disjoint, inconclusive when only the rounding lets them meet. A percentage is tested on the
+base that the sentence names (`base`); where it names none, both bases are shown, and a claim
+that is true of one base only is inconclusive. Whether the difference itself would survive
+another run is said beside it; why it arose is another claim.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from analysis.claims import ClaimBase
+from analysis.claims._common import compare_runs, moved, rounded
+from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Ref, single, stated
+from analysis.model import Verdict
+from analysis.quantity import Quantity
+from analysis.stats import difference_tips_at
+from analysis.wording import percent, show, span
+
+ABOUT = 0.05
+""" "About" is read as within 5 % of the stated number."""
+
+
+class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Keys of a magnitude claim."""
+
+    of: Ref
+    stated: str
+    against: Ref | None = None
+    measure: Literal["value", "ratio", "difference", "percent", "share"] = "value"
+    """percent: (of - against) / base; share: of / against."""
+    unit: str = ""
+    """Of the stated number: ms, GiB, %, x ..."""
+    relation: Literal["equals", "about", "at_least", "at_most"] = "equals"
+    base: Literal["", "of", "against"] = ""
+    """Which figure a percentage is taken of."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Reading:
+    """The number under one base."""
+
+    observed: Quantity
+    base: str
+    verdict: Verdict
+    words: str
+
+
+def judge(claim: Claim, ev: Evidence) -> Judgement:
+    """Compute the number, with every base the sentence allows, and compare."""
+    bases = [claim.base] if claim.base or claim.measure != "percent" else ["against", "of"]
+    readings = [_read(claim, ev, base) for base in bases]
+    cells = ev.cells_of(claim.of, claim.against)
+    verdicts = {reading.verdict for reading in readings}
+    verdict: Verdict = readings[0].verdict if len(verdicts) == 1 else "inconclusive"
+    reasons = [reading.words for reading in readings]
+    if len(verdicts) > 1:
+        reasons.insert(0, "The sentence names no base, and the figure is right of one base only.")
+    names = {"against": claim.against, "of": claim.of}
+    numbers = tuple(
+        reading.observed.estimate(
+            _name(claim, reading.base),
+            definition=_definition(ev, claim, names.get(reading.base)),
+        )
+        for reading in readings
+    )
+    reasons.extend(_noise(claim, ev))
+    confounds: tuple[str, ...] = ()
+    arms = tuple(dict.fromkeys(cell.arm for cell in cells))
+    if len(arms) == 2:
+        confounds = moved(arms[0], arms[1])
+    experiment = None
+    if cells and single(cells):
+        experiment = Experiment(
+            tuple(dict.fromkeys(arm.name for arm in arms)), cells[0].workload,
+            tuple(dict.fromkeys(c.concurrency for c in cells if c.concurrency is not None)),
+        )  # fmt: skip
+    return Judgement(
+        verdict, tuple(reasons), numbers, confounds=confounds, cells=cells,
+        assumptions=tuple(dict.fromkeys(a for c in cells for a in c.assumptions))
+        + ((f"“about” is read as within {percent(ABOUT, 0)}",)
+           if claim.relation == "about" else ()),
+        flips=_flips(claim, verdict), experiment=experiment,
+    )  # fmt: skip
+
+
+def _read(claim: Claim, ev: Evidence, base: str) -> _Reading:
+    observed = _observed(claim, ev, base)
+    target = stated(claim.stated, _unit(claim))
+    if target.unit != observed.unit:
+        raise BadClaim(f"states {claim.stated} in {claim.unit or 'no unit'} where the figure is "
+                       f"in {observed.unit or 'no unit'}; set unit")  # fmt: skip
+    verdict, words = _compare(claim, observed, target)
+    subject = _subject(ev, claim, base)
+    shown = percent_span(observed) if claim.measure in ("percent", "share") else span(observed)
+    return _Reading(observed, base, verdict, f"{subject} is {shown}, {words}.")
+
+
+def _unit(claim: Claim) -> str:
+    return claim.unit or ("%" if claim.measure in ("percent", "share") else "")
+
+
+def _observed(claim: Claim, ev: Evidence, base: str) -> Quantity:
+    of = ev.resolve(claim.of)
+    if claim.measure == "value":
+        return of
+    if claim.against is None:
+        raise BadClaim(f"measures a {claim.measure} and has no `against`; add the other figure")
+    against = ev.resolve(claim.against)
+    if claim.measure in ("ratio", "share"):
+        return (of / against).as_unit("")
+    if claim.measure == "difference":
+        return of - against
+    return ((of - against) / (of if base == "of" else against)).as_unit("")
+
+
+def _compare(claim: Claim, observed: Quantity, target: Quantity) -> tuple[Verdict, str]:
+    """Verdict and the half sentence that carries it."""
+    printed = f"the stated {claim.stated} {_unit(claim)}".rstrip()
+    factor = 1.0
+    if target.value:
+        factor = target.value / float(claim.stated.replace(",", ""))
+    if claim.relation in ("at_least", "at_most"):
+        bound = target.value
+        inside = observed.lo >= bound if claim.relation == "at_least" else observed.hi <= bound
+        outside = observed.hi < bound if claim.relation == "at_least" else observed.lo > bound
+        words = "at least" if claim.relation == "at_least" else "at most"
+        if inside:
+            return "supported", f"{words} {printed}"
+        if outside:
+            return "refuted", f"not {words} {printed}"
+        return "inconclusive", f"and its interval straddles {printed}"
+    lo, hi = target.lo, target.hi
+    if claim.relation == "about":
+        lo = min(lo, target.value - ABOUT * abs(target.value))
+        hi = max(hi, target.value + ABOUT * abs(target.value))
+        if lo <= observed.value <= hi:
+            return "supported", f"within {percent(ABOUT, 0)} of {printed}"
+    places = len(claim.stated.replace(",", "").partition(".")[2])
+    if rounded(observed.value / factor, places) == rounded(target.value / factor, places):
+        return "supported", f"which rounds to {printed}"
+    if observed.hi < lo or observed.lo > hi:
+        return "refuted", f"not {printed}"
+    return "inconclusive", f"which is not {printed}, though the rounding of the prints allows it"
+
+
+def _noise(claim: Claim, ev: Evidence) -> list[str]:
+    """What run-to-run noise does to a comparison of two measured cells."""
+    a, b = claim.against, claim.of
+    if a is None or claim.measure == "value" or not (_is_cell(a) and _is_cell(b)):
+        return []
+    base, treat = ev.cells_of(a)[0], ev.cells_of(b)[0]
+    if a.metric != b.metric or base is treat:
+        return []
+    found = compare_runs(base, treat, a.metric)
+    if found.n_baseline > 1 and found.n_treatment > 1:
+        text = (f"Between repeats ({found.method}, n = {found.n_baseline} and "
+                f"{found.n_treatment}) the ratio is {found.ratio:.3f} "
+                f"[{found.lo:.3f}, {found.hi:.3f}].")  # fmt: skip
+        return [text, *(w[0].upper() + w[1:] + "." for w in found.warnings)]
+    tips = difference_tips_at(found.ratio)
+    return [f"Single runs: that there is a difference at all stands while the run-to-run sd is "
+            f"below {percent(tips, 2)}."]  # fmt: skip
+
+
+def _is_cell(ref: Ref) -> bool:
+    return bool(ref.metric) and not (ref.plus or ref.minus or ref.over)
+
+
+def _subject(ev: Evidence, claim: Claim, base: str) -> str:
+    of = ev.describe(claim.of)
+    text = of[0].upper() + of[1:]
+    if claim.against is None or claim.measure == "value":
+        return text
+    against = ev.describe(claim.against)
+    if claim.measure == "ratio":
+        return f"{text} over {against}"
+    if claim.measure == "share":
+        return f"{text} as a share of {against}"
+    if claim.measure == "difference":
+        return f"{text} less {against}"
+    taken = of if base == "of" else against
+    return f"{text} against {against}, taken of {taken},"
+
+
+def percent_span(observed: Quantity) -> str:
+    """A share with its interval, as a percentage with enough digits to see the interval."""
+    return span((observed * 100.0).as_unit("%"))
+
+
+def _name(claim: Claim, base: str) -> str:
+    if claim.measure != "percent":
+        return claim.measure
+    return f"change, base: {'this figure' if base == 'of' else 'the other figure'}"
+
+
+def _definition(ev: Evidence, claim: Claim, base: Ref | None) -> str:
+    text = ev.describe(claim.of)
+    if claim.against is not None:
+        text += f"; against {ev.describe(claim.against)}"
+    return text if base is None else f"{text}; base: {ev.describe(base)}"
+
+
+def _flips(claim: Claim, verdict: Verdict) -> str:
+    target = stated(claim.stated, _unit(claim))
+    if claim.relation in ("at_least", "at_most"):
+        return f"a figure on the other side of {show(target.value, target.unit)}"
+    if verdict == "supported":
+        return f"a figure that does not round to {claim.stated}"
+    return f"a figure that rounds to {claim.stated}"

@@ -1,0 +1,168 @@
+"""Requests wait for a slot, and that wait makes the TTFT what it is.
+
+By Little's law L_first = X x TTFT requests are waiting or in prefill, and L_decode are past their
+first token. With a prefill time from outside the run (`reference`, an arm that does not queue),
+S_hat = L_decode + X x prefill requests run, and a server with S slots has an expected TTFT of
+(L - S) / X + prefill. The claim holds where S_hat is the configured limit, at least one request
+waits, and the forecast meets the TTFT seen. Without a reference, L_first bounds how many can wait.
+"""
+
+from __future__ import annotations
+
+import statistics
+from typing import Literal
+
+from analysis.capacity import FULL, forecast_ttft, running_slots
+from analysis.claims import ClaimBase
+from analysis.claims._common import moved
+from analysis.dataset import Cell
+from analysis.evidence import BadClaim, Evidence, Experiment, Judgement
+from analysis.model import Figure, Source, Verdict
+from analysis.quantity import Quantity, constant, quantity
+from analysis.wording import percent, show, span
+
+TOLERANCE = 0.10
+"""A forecast within this share of the TTFT seen counts as met."""
+_ODD_LENGTH = 0.03
+"""Borrowed output lengths this far from what Little's law implies are warned about."""
+
+
+class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Keys of a queue claim."""
+
+    arm: str
+    workload: str
+    concurrency: int
+    limit: Literal["max_num_seqs", "slots"] = "slots"
+    """What the sentence says holds requests back."""
+    slots: int | None = None
+    """How many the sentence says run at once, where it is not max_num_seqs."""
+    reference: str = ""
+    """An arm that does not queue, for the prefill time."""
+
+
+def judge(claim: Claim, ev: Evidence) -> Judgement:
+    """Count who runs and who waits."""
+    cell = ev.cell(claim.arm, claim.workload, claim.concurrency)
+    first, decode = ev.account(cell, "l_first"), ev.account(cell, "l_decode")
+    ttft, in_flight = ev.account(cell, "ttft"), ev.account(cell, "in_flight")
+    slots = _slots(claim, ev, cell)
+    numbers = [
+        in_flight.estimate("requests in flight (L)", "X x stay"),
+        first.estimate("waiting or in prefill", "X x mean TTFT"),
+        decode.estimate("past the first token", "X x ITL x (output tokens - 1)"),
+        ttft.estimate("mean TTFT"),
+    ]
+    warnings = _length_warnings(ev, cell)
+    if not claim.reference:
+        verdict, reasons = _bounds(claim, slots, first, decode)
+        cells: tuple[Cell, ...] = (cell,)
+        confounds: tuple[str, ...] = ()
+    else:
+        if slots is None:
+            raise BadClaim("names neither `slots` nor an arm with max_num_seqs; say how many run")
+        other = ev.cell(claim.reference, claim.workload, claim.concurrency)
+        prefill = ev.account(other, "ttft")
+        verdict, reasons, extra = _with_reference(claim, cell, slots, prefill, ttft)
+        numbers += extra
+        cells = (cell, other)
+        confounds = moved(other.arm, cell.arm, besides={claim.limit})
+        if len(confounds) > 0 and verdict == "supported":
+            reasons = (*reasons, f"{len(confounds)} other fields moved too; that the wait is one "
+                       "for slots is settled by counting, not by the comparison.")  # fmt: skip
+    return Judgement(
+        verdict, reasons, tuple(numbers),
+        assumptions=(*cell.assumptions, *warnings,
+                     *((f"prefill service is the mean TTFT of {claim.reference}, which has slots "
+                        "to spare",) if claim.reference else ())),
+        confounds=confounds,
+        flips="a server queue-time histogram near zero, or a running count above the limit",
+        cells=cells,
+        experiment=Experiment((claim.arm, *((claim.reference,) if claim.reference else ())),
+                              claim.workload, (claim.concurrency,)),
+    )  # fmt: skip
+
+
+def _slots(claim: Claim, ev: Evidence, cell: Cell) -> Quantity | None:
+    if claim.slots is not None:
+        return constant(float(claim.slots))
+    limit = cell.arm.spec.max_num_seqs
+    if claim.limit == "max_num_seqs" and limit is None:
+        raise BadClaim(f"blames max_num_seqs, which study.toml does not give for {claim.arm}")
+    if limit is None:
+        return None
+    n = float(limit * cell.arm.spec.replicas)
+    source = Source(f"{cell.arm.study}/study.toml", f"arm {claim.arm}, max_num_seqs")
+    return quantity(Figure("max_num_seqs", n, n, n, "", source))
+
+
+def _bounds(
+    claim: Claim, slots: Quantity | None, first: Quantity, decode: Quantity
+) -> tuple[Verdict, tuple[str, ...]]:
+    """No prefill time from outside: L_first bounds the waiting, L_decode the running."""
+    text = f"On average {span(decode)} of {claim.concurrency} requests are being decoded"
+    if slots is not None and decode.lo > slots.value:
+        return "refuted", (f"{text}, more than the {show(slots.value)} that are said to run.",
+                           f"Waiting and in prefill together are {span(first)} requests.")  # fmt: skip
+    if first.hi < 1:
+        return "refuted", (f"At most {span(first)} of {claim.concurrency} requests wait at any "
+                           f"time, prefill included; {span(decode)} are being decoded.",)  # fmt: skip
+    return "inconclusive", (f"{text}; {span(first)} wait or are in prefill, and means alone do "
+                            "not part the two.",)  # fmt: skip
+
+
+def _with_reference(
+    claim: Claim, cell: Cell, slots: Quantity, prefill: Quantity, ttft: Quantity
+) -> tuple[Verdict, tuple[str, ...], list[object]]:  # fmt: skip
+    seen = running_slots(cell, prefill)
+    forecast = forecast_ttft(cell, slots, prefill)
+    if seen is None or forecast is None:  # pragma: no cover - the account was checked before
+        raise AssertionError
+    off = (forecast / ttft).value - 1
+    waiting = constant(float(claim.concurrency)) - seen
+    numbers: list[object] = [
+        seen.estimate("running (S_hat)", "L_decode + X x prefill of the reference"),
+        waiting.estimate("waiting", "in flight allowed - S_hat"),
+        forecast.estimate("forecast TTFT", "(L - slots) / X + prefill"),
+        prefill.estimate("prefill service", f"mean TTFT of {claim.reference}"),
+    ]
+    share = 1 - (prefill / ttft).value
+    body = (f"{span(seen)} requests run where {show(slots.value)} slots are said to limit; "
+            f"{span(waiting)} wait")  # fmt: skip
+    test = (f"A server with {show(slots.value)} slots would show a TTFT of {span(forecast)}; seen "
+            f"is {span(ttft)} ({percent(abs(off))} {'less' if off > 0 else 'more'})")  # fmt: skip
+    if abs(seen.value - slots.value) < 0.5 and waiting.value >= 1 and abs(off) <= TOLERANCE:
+        head = (f"Waiting for one of {show(slots.value)} slots is {percent(share, 0)} of the TTFT: "
+                f"{body}.")  # fmt: skip
+        return "supported", (head, f"{test}."), numbers
+    if waiting.hi < 1 or seen.lo > slots.value + 0.5:
+        return "refuted", (f"No queue for {show(slots.value)} slots: {body}.", f"{test}."), numbers
+    return "inconclusive", (f"{body[0].upper()}{body[1:]}.", f"{test}."), numbers
+
+
+def _length_warnings(ev: Evidence, cell: Cell) -> tuple[str, ...]:
+    """Borrowed output lengths against what Little's law implies from the other closed loops."""
+    if not cell.assumptions or cell.concurrency is None:
+        return ()
+    own = [
+        l.value / other.concurrency
+        for other in ev.study.cells
+        if other.workload == cell.workload and not other.assumptions and other.concurrency
+        and (l := other.account("in_flight")) is not None and l.value >= FULL * other.concurrency
+    ]  # fmt: skip
+    out_tps, itl = cell.metric("output_throughput"), cell.metric("mean_itl")
+    ttft, out = cell.account("ttft"), cell.account("mean_output_tokens")
+    if not own or out_tps is None or itl is None or ttft is None or out is None:
+        return ()
+    fill = statistics.median(own) * cell.concurrency
+    # L = X (TTFT - ITL) + ITL x output throughput, solved for X at the fill of the other rows.
+    x = (fill - itl.value * out_tps.value) / (ttft.value - itl.value)
+    if x <= 0 or abs(out.value * x / out_tps.value - 1) < _ODD_LENGTH:
+        return ()
+    off = out.value * x / out_tps.value - 1
+    in_flight = cell.account("in_flight")
+    return (
+        f"the assumed {show(out.value)} output tokens look {percent(abs(off), 0)} "
+        f"{'high' if off > 0 else 'low'} here: they give {span(in_flight) if in_flight else '?'} "
+        f"requests in flight where other runs of this workload fill {show(fill)}",
+    )

@@ -1,0 +1,118 @@
+"""A results folder -> Dataset: the only reading of study.toml and claims.toml."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from analysis.dataset import Dataset, Study, build_study
+from analysis.model import Record, Skipped
+from analysis.scan import scan
+from analysis.study import BadInput, StudySpec, nearest, read_study, read_toml
+
+HERE = "here"
+"""Name of a study that has no name of its own: the folder as a whole."""
+
+
+def load(root: Path, *, jobs: int = 1, only: Collection[str] = ()) -> Dataset:
+    """Read everything below `root` and group it into studies.
+
+    A child folder with a study.toml or claims.toml is a study. If there is none, the whole folder
+    is one, so that runs in sibling folders are compared. Files beside such child folders form a
+    study of their own.
+
+    Raises:
+        BadInput: `only` names a study that is not there.
+    """
+    records = scan(root, jobs=jobs)
+    folders = _study_folders(root)
+    groups: dict[str, list[Record]] = {folder: [] for folder in folders}
+    skipped: list[Skipped] = []
+    for record in records:
+        if isinstance(record, Skipped):
+            skipped.append(record)
+            continue
+        file = record.file if hasattr(record, "file") else record.source.file
+        top = file.partition("/")[0] if "/" in file else ""
+        groups.setdefault(top if folders != [""] else "", []).append(record)
+    studies = []
+    for folder, members in groups.items():
+        studies.append(_study(root, folder, members, skipped))
+    studies = [study for study in studies if study.cells or study.claims or study.lengths]
+    studies.sort(key=lambda study: (study.spec.order, study.name))
+    _distinct(studies)
+    if only:
+        names = [study.name for study in studies]
+        for name in only:
+            if name not in names:
+                raise BadInput(f"no study {name!r} below the results folder; "
+                               f"{nearest(name, names)}")  # fmt: skip
+    skipped.sort(key=lambda item: (item.file, item.reason))
+    return Dataset(tuple(studies), tuple(skipped))
+
+
+def _study_folders(root: Path) -> list[str]:
+    """Relative names of the study folders; [""] when the whole folder is one study."""
+    if root.is_file() or _has_spec(root):
+        return [""]
+    children = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
+    found = [p.name for p in children if _inside(root, p) and _has_spec(p)]
+    return found or [""]
+
+
+def _has_spec(folder: Path) -> bool:
+    return (folder / "study.toml").is_file() or (folder / "claims.toml").is_file()
+
+
+def _inside(root: Path, path: Path) -> bool:
+    """Whether a path, links followed, still lies in the results folder."""
+    return path.resolve().is_relative_to(root.resolve())
+
+
+def _study(root: Path, folder: str, records: Sequence[Record], skipped: list[Skipped]) -> Study:
+    base = root.parent if root.is_file() else root / folder
+    prefix = f"{folder}/" if folder else ""
+    spec = StudySpec()
+    claims: list[Mapping[str, object]] = []
+    for name in ("study.toml", "claims.toml") if not root.is_file() else ():
+        path = base / name
+        if not path.exists():
+            continue
+        try:
+            if not _inside(root, path):
+                raise BadInput("points outside the results folder; copy the file in")
+            if name == "study.toml":
+                spec = read_study(path)
+            else:
+                claims = _claim_tables(path)
+        except BadInput as error:
+            skipped.append(Skipped(prefix + name, str(error)))
+    return build_study(
+        spec.name or folder or HERE, spec, records,
+        folder=folder, claims=claims, claims_file=f"{prefix}claims.toml",
+    )  # fmt: skip
+
+
+def _claim_tables(path: Path) -> list[Mapping[str, object]]:
+    table = read_toml(path)
+    for key in table:
+        if key != "claim":
+            raise BadInput(f"unknown key {key!r}; {nearest(key, ['claim'])}")
+    claims = table.get("claim", [])
+    if not isinstance(claims, list) or not all(isinstance(claim, dict) for claim in claims):
+        raise BadInput("`claim` must be tables: write [[claim]] above each")
+    return claims
+
+
+def _distinct(studies: Sequence[Study]) -> None:
+    """Two studies of one name would overwrite each other's pages.
+
+    Raises:
+        BadInput: naming the folders.
+    """
+    seen: dict[str, str] = {}
+    for study in studies:
+        if study.name in seen:
+            raise BadInput(f"two studies are named {study.name!r} ({seen[study.name] or '.'} and "
+                           f"{study.folder or '.'}); change `name` in one study.toml")  # fmt: skip
+        seen[study.name] = study.folder

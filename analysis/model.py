@@ -1,0 +1,257 @@
+"""The data every stage speaks: frozen, in seconds, bytes and tokens, each number with its source.
+
+This module imports nothing of ours, so every other module may import it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Scalar = str | int | float | bool | None
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Level(StrEnum):
+    """How good the evidence is; a statement is as good as the weakest file it rests on."""
+
+    PUBLISHED = "P"
+    """A table of means as printed: identities with rounding intervals."""
+    SUMMARY = "S"
+    """A result file without per-request arrays: the same, exact."""
+    REQUESTS = "R"
+    """Per-request arrays: distributions, windows, engine steps."""
+    ENGINE = "E"
+    """Requests and the server's own counters."""
+    EXPERIMENT = "X"
+    """Engine evidence from randomised interleaved repeats, one factor moved at a time."""
+
+    @property
+    def words(self) -> str:
+        """The level in words, for a reader who does not know the letters."""
+        return _LEVEL_WORDS[self]
+
+
+_LEVEL_WORDS = {
+    Level.PUBLISHED: "published means",
+    Level.SUMMARY: "summary of a run",
+    Level.REQUESTS: "per-request records",
+    Level.ENGINE: "server counters",
+    Level.EXPERIMENT: "randomised experiment",
+}
+
+LEVELS = tuple(Level)
+"""From the weakest to the strongest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a number stands: a file below the results folder and the key in it."""
+
+    file: str
+    """POSIX path relative to the results folder."""
+    key: str
+    """Row and column, record and key, or line: enough to find the number by hand."""
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.key}" if self.key else self.file
+
+
+Basis = Literal["exact", "printed", "datasheet", "assumed"]
+"""Where a figure's interval comes from: none, the rounding of its print, a data sheet, a reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number as a file gives it, in base units, with the interval its print allows.
+
+    A figure printed as 43.1 ms is 0.0431 s in [0.04305, 0.04315]; one from a JSON file is exact.
+    """
+
+    name: str
+    value: float
+    lo: float
+    hi: float
+    unit: str
+    source: Source
+    basis: Basis = "exact"
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file, record or claim that could not be used, and the one line that says why."""
+
+    file: str
+    reason: str
+    """What was found, what was expected, what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A file that was recognised and holds nothing new (a sweep's own summary, a licence)."""
+
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Requests:
+    """Per-request arrays of one run; failed requests are in it and marked, never averaged in.
+
+    All times in seconds. Arrays have one entry a request, but for `gaps`, which is flat:
+    request i owns `gaps[offsets[i]:offsets[i + 1]]`.
+    """
+
+    ttft: Floats
+    """Shape (n,). Time to first token; 0 for most failed requests."""
+    gaps: Floats
+    """Shape (sum of chunks - 1,). Gaps between stream chunks (vLLM's `itls`)."""
+    offsets: Ints
+    """Shape (n + 1,)."""
+    input_tokens: Ints
+    output_tokens: Ints
+    failed: NDArray[np.bool_]
+    start: Floats | None = None
+    """Shape (n,). Client clock (perf_counter), taken after the client's own wait for a slot."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Run:
+    """One benchmark run at the best level its file allows."""
+
+    id: str
+    """File and record, unique within a results folder."""
+    level: Level
+    source: Source
+    figures: Mapping[str, Figure]
+    """By the names of `analysis.metrics`, in seconds, tokens and tokens a second."""
+    config: Mapping[str, Scalar] = field(default_factory=dict)
+    """Every other key of the file, unknown ones included: server, client and metadata."""
+    requests: Requests | None = None
+    arm: str = ""
+    workload: str = ""
+    concurrency: int | None = None
+    """Requests in flight in all; None where the client had no cap."""
+    requested_rate: float = float("inf")
+    """Requests a second the client was asked to send."""
+    also_in: tuple[Source, ...] = ()
+    """Other places that hold the same record."""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Startup:
+    """What a server said of itself when it started.
+
+    `figures` may hold model_bytes, kv_bytes, kv_tokens, max_model_len, reported_max_concurrency.
+    """
+
+    source: Source
+    arm: str
+    figures: Mapping[str, Figure]
+    config: Mapping[str, Scalar] = field(default_factory=dict)
+    """Version, flags, attention backend, quantisation kernel: as the log names them."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Lengths:
+    """A sample of prompt and output lengths in tokens, one row a request. Shapes (n,)."""
+
+    source: Source
+    prompt: Ints
+    output: Ints
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Quoted:
+    """Figures that a text quotes, by name."""
+
+    source: Source
+    figures: Mapping[str, Figure]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class HelpText:
+    """What a command printed for --help, stored beside the results that used it."""
+
+    source: Source
+    command: str
+    version: str
+    text: str
+
+
+Record = Run | Startup | Lengths | Quoted | HelpText | Skipped | Ignored
+"""What a format reader may return."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number ready to be shown: value, interval, unit, definition and where it came from."""
+
+    name: str
+    value: float
+    lo: float
+    hi: float
+    unit: str
+    interval: str
+    """What the interval is: "rounding", "exact", "95 % between runs (t, n = 3)" ..."""
+    definition: str = ""
+    sources: tuple[Source, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+Status = Literal["VALID", "SUSPECT", "INVALID", "NOT APPLICABLE"]
+STATUSES: tuple[Status, ...] = ("NOT APPLICABLE", "VALID", "SUSPECT", "INVALID")
+"""From harmless to fatal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one check of validity found in one run."""
+
+    code: str
+    name: str
+    status: Status
+    reason: str
+    """One sentence with the number and the threshold."""
+    run: str = ""
+
+
+Verdict = Literal["supported", "refuted", "inconclusive", "untestable", "answered"]
+VERDICTS: tuple[Verdict, ...] = ("supported", "refuted", "inconclusive", "untestable", "answered")
+""" "answered" is the verdict of a standing question, which claims nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A claim (or a standing question) and what the data says about it."""
+
+    id: str
+    study: str
+    kind: str
+    says: str
+    said_in: str
+    """Where the sentence stands: "write-up, section 5"."""
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    """The first states cause and size; the rest say how."""
+    level: Level | None
+    numbers: tuple[Estimate, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    confounds: tuple[str, ...] = ()
+    checks: tuple[Outcome, ...] = ()
+    """Checks of validity that did not pass, of the runs the verdict rests on."""
+    flips: str = ""
+    """What would change the verdict."""
+    next_experiment: str = ""
+    """A `collect` command line that would settle or strengthen it."""
+    repeats: str = ""
+    """Id of the claim that says the same thing first."""
+    p_value: float | None = None
+    """Of a stochastic test, after Holm's correction over the study; None for identities."""

@@ -1,0 +1,169 @@
+"""The standing questions, asked of every study whether it has claims or not.
+
+Of each cell: is the run valid, what binds, how many slots, where does the time go? Of each pair
+of arms at equal workload and load: do they differ, and by how much? The answers are findings
+with the verdict "answered"; they claim nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from analysis.capacity import binds, capacity, reference_prefill, running_slots
+from analysis.checks import check_cell, verdict
+from analysis.claims._common import compare_runs, decide, moved
+from analysis.dataset import Cell, Study
+from analysis.evidence import Experiment, single
+from analysis.floor import step_floor
+from analysis.judge import command, failed_checks
+from analysis.metrics import METRICS, label_of
+from analysis.model import Estimate, Finding
+from analysis.quantity import Quantity
+from analysis.study import slug
+from analysis.wording import percent, plural, show, signed_percent, span
+
+COMPARED = ("total_token_throughput", "output_throughput", "mean_ttft", "mean_itl", "mean_tpot")
+
+
+def standing(study: Study) -> tuple[Finding, ...]:
+    """All answers of a study: cell by cell, then pair by pair."""
+    cells = [finding for cell in study.cells for finding in _of_cell(study, cell)]
+    return (*cells, *_of_pairs(study))
+
+
+def _of_cell(study: Study, cell: Cell) -> Iterable[Finding]:
+    yield _valid(study, cell)
+    yield _binding(study, cell)
+    yield _slots(study, cell)
+    yield _time(study, cell)
+
+
+def _answer(
+    study: Study, cell: Cell, question: str, says: str, reasons: tuple[str, ...],
+    numbers: tuple[Estimate, ...] = (),
+) -> Finding:  # fmt: skip
+    load = "nocap" if cell.concurrency is None else str(cell.concurrency)
+    name = slug(f"{question}-{cell.arm.name}-{cell.workload}-{load}")
+    return Finding(
+        name, study.name, f"standing.{question}", says, "standing question", "answered", reasons,
+        cell.level, numbers, cell.assumptions, (), failed_checks((cell,)),
+    )  # fmt: skip
+
+
+def _valid(study: Study, cell: Cell) -> Finding:
+    outcomes = check_cell(cell)
+    by_run = {run.id: verdict(tuple(o for o in outcomes if o.run == run.id)) for run in cell.runs}
+    counts = {s: sum(v == s for v in by_run.values()) for s in ("VALID", "SUSPECT", "INVALID")}
+    head = ", ".join(f"{n} {status}" for status, n in counts.items() if n)
+    bad = tuple(
+        f"{o.code} {o.name}, {o.run}: {o.status}: {o.reason}."
+        for o in outcomes if o.status in ("SUSPECT", "INVALID")
+    )  # fmt: skip
+    text = f"{plural(len(cell.runs), 'run')} of {cell.name}: {head}."
+    return _answer(study, cell, "valid", f"Is the run of {cell.name} valid?", (text, *bad))
+
+
+def _binding(study: Study, cell: Cell) -> Finding:
+    found = binds(cell, reference_prefill(cell, study.cells))
+    reason = found.reason[0].upper() + found.reason[1:]
+    return _answer(study, cell, "binds", f"What limits the running batch of {cell.name}?",
+                   (f"Binding: {found.limit}. {reason}.",))  # fmt: skip
+
+
+def _slots(study: Study, cell: Cell) -> Finding:
+    says = f"How many requests does {cell.name} run at once, and how many could it?"
+    numbers: list[Estimate] = []
+    reasons: list[str] = []
+    decode, in_flight = cell.account("l_decode"), cell.account("in_flight")
+    prefill = reference_prefill(cell, study.cells)
+    seen = running_slots(cell, prefill) if prefill is not None else None
+    if seen is not None:
+        numbers.append(seen.estimate("running (S_hat)", "L_decode + X x TTFT of a lighter run"))
+        reasons.append(f"{span(seen)} requests run on average (decode, and the prefill of a "
+                       "lighter run).")  # fmt: skip
+    elif decode is not None and in_flight is not None:
+        numbers.append(Estimate("effective slots", decode.value, decode.lo, in_flight.hi, "",
+                                "bounds", "from requests past their first token to all in flight",
+                                decode.sources))  # fmt: skip
+        reasons.append(f"Between {span(decode)} (past their first token) and {span(in_flight)} "
+                       "(all in flight) requests run on average.")  # fmt: skip
+    else:
+        reasons.append("Effective slots are not identified: TTFT, ITL or token counts are missing.")
+    room = capacity(cell)
+    for name, q in (("max_num_seqs", room.sequence_limit), ("KV slots", room.kv_slots),
+                    ("maximum concurrency as reported", room.reported)):  # fmt: skip
+        if q is not None:
+            numbers.append(q.estimate(name))
+            reasons.append(f"{name[0].upper()}{name[1:]}: {span(q)}.")
+    if room.slots is None:
+        reasons.append("Room is unknown: no max_num_seqs and no start-up log (KV tokens).")
+    return _answer(study, cell, "slots", says, tuple(reasons), tuple(numbers))
+
+
+def _time(study: Study, cell: Cell) -> Finding:
+    says = f"Where does a request's time go in {cell.name}?"
+    stay, ttft, decode = cell.account("stay"), cell.account("ttft"), cell.account("decode")
+    if stay is None or ttft is None or decode is None:
+        return _answer(study, cell, "time", says, (
+            "Not identified: TTFT, ITL or token counts are missing.",))  # fmt: skip
+    share = (ttft / stay).as_unit("")
+    numbers = [
+        stay.estimate("stay", METRICS["stay"].definition),
+        ttft.estimate("before the first token", "mean TTFT: waiting and prefill"),
+        decode.estimate("decode", "from the first to the last token"),
+        share.estimate("share before the first token", "mean TTFT / stay"),
+    ]
+    reasons = [f"A stay of {span(stay)}: {span(ttft)} before the first token "
+               f"({percent(share.value)}), {span(decode)} decoding."]  # fmt: skip
+    floor, itl = step_floor(cell), cell.metric("mean_itl")
+    if floor is not None and itl is not None:
+        explained = (floor.total / itl).as_unit("")
+        numbers += [floor.total.estimate("floor of a step", "(weights + KV read) / bandwidth"),
+                    explained.estimate("share of ITL explained by the floor")]  # fmt: skip
+        note = "; below its floor: a wrong model, GPU or unit" if explained.lo > 1 else ""
+        reasons.append(f"Reading weights and KV takes {span(floor.total)} of the {span(itl)} "
+                       f"between tokens at least ({percent(explained.value)}{note}).")  # fmt: skip
+    return _answer(study, cell, "time", says, tuple(reasons), tuple(numbers))
+
+
+def _of_pairs(study: Study) -> Iterable[Finding]:
+    for place, baseline in enumerate(study.cells):
+        for treatment in study.cells[place + 1 :]:
+            same = (baseline.workload, baseline.concurrency) == (
+                treatment.workload, treatment.concurrency,
+            )  # fmt: skip
+            if same and baseline.concurrency is not None:
+                yield _differ(study, baseline, treatment)
+
+
+def _differ(study: Study, baseline: Cell, treatment: Cell) -> Finding:
+    numbers: list[Estimate] = []
+    reasons: list[str] = []
+    for name in COMPARED:
+        left, right = baseline.metric(name), treatment.metric(name)
+        if left is None or right is None or left.value <= 0 or right.value <= 0:
+            continue
+        ratio: Quantity = (right / left).as_unit("")
+        comparison = compare_runs(baseline, treatment, name)
+        direction, why = decide(ratio, comparison)
+        numbers.append(ratio.estimate(f"{label_of(name)} ratio"))
+        word = {"higher": "higher", "lower": "lower", "undecided": "not told apart"}[direction]
+        reasons.append(f"{label_of(name)}: {show(left.value, left.unit)} -> "
+                       f"{show(right.value, right.unit)}, {signed_percent(ratio.value - 1)}, {word} "
+                       f"({why}).")  # fmt: skip
+    if not reasons:
+        reasons.append("No metric is common to both.")
+    a, b = baseline.arm.name, treatment.arm.name
+    return Finding(
+        slug(f"differ-{a}-{b}-{baseline.workload}-{baseline.concurrency}"), study.name,
+        "standing.differ",
+        f"Do {a} and {b} differ on {baseline.workload} at {baseline.concurrency} in flight?",
+        "standing question", "answered", tuple(reasons),
+        min(baseline.level, treatment.level, key=lambda level: list(type(level)).index(level)),
+        tuple(numbers),
+        tuple(dict.fromkeys((*baseline.assumptions, *treatment.assumptions))),
+        moved(baseline.arm, treatment.arm), failed_checks((baseline, treatment)),
+        next_experiment=command(study, Experiment((a, b), baseline.workload,
+                                                  (baseline.concurrency or 1,)))
+        if single((baseline, treatment)) else "",
+    )  # fmt: skip

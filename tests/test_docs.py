@@ -1,0 +1,170 @@
+"""What the documents say is true: commands run, links resolve, the site builds in both states."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    # Findings are generated; the page in docs/includes/ is only ever shown in their place.
+    if not {"findings", "includes"} & set(path.relative_to(ROOT).parts)
+)
+CI_BLOCK = re.compile(r"<!-- ci -->\n```console\n(.*?)```", re.DOTALL)
+ANY_BLOCK = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+ONE_RESULT = {
+    "date": "20250101-000000",
+    "backend": "vllm",
+    "model_id": "some/model",
+    "num_prompts": 100,
+    "request_rate": "inf",
+    "max_concurrency": 4,
+    "duration": 50.0,
+    "completed": 100,
+    "total_input_tokens": 20_000,
+    "total_output_tokens": 10_000,
+    "request_throughput": 2.0,
+    "output_throughput": 200.0,
+    "total_token_throughput": 600.0,
+    "mean_ttft_ms": 40.0,
+    "median_ttft_ms": 38.0,
+    "p99_ttft_ms": 90.0,
+    "mean_tpot_ms": 19.5,
+    "median_tpot_ms": 19.4,
+    "p99_tpot_ms": 22.0,
+    "mean_itl_ms": 19.5,
+    "median_itl_ms": 19.3,
+    "p99_itl_ms": 30.0,
+}
+
+
+def commands(block: str) -> list[str]:
+    """The command lines of a console block, without prompt and comment."""
+    lines = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
+    return [shlex.join(shlex.split(line, comments=True)) for line in lines]
+
+
+def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Runs a command as a reader would who has activated .venv, at 80 columns."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    settings = {"PATH": path, "COLUMNS": "80", "NO_COLOR": "1", "NO_MKDOCS_2_WARNING": "1"}
+    return subprocess.run(  # noqa: S603 - only commands of our own
+        words,
+        cwd=cwd,
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors that a Markdown file's headings get."""
+    headings = re.findall(
+        r"^#+ +(.+?) *$", ANY_BLOCK.sub("", path.read_text("utf-8")), re.MULTILINE
+    )
+    kept = (re.sub(r"[^\w\s-]", "", heading).strip().lower() for heading in headings)
+    return {re.sub(r"[-\s]+", "-", words) for words in kept}
+
+
+def test_readme_has_marked_commands() -> None:
+    assert CI_BLOCK.findall((ROOT / "README.md").read_text("utf-8"))
+
+
+def test_marked_readme_commands_run(tmp_path: Path) -> None:
+    (tmp_path / "my-folder").mkdir()
+    (tmp_path / "my-folder" / "result.json").write_text(json.dumps(ONE_RESULT))
+    for block in CI_BLOCK.findall((ROOT / "README.md").read_text("utf-8")):
+        for command in commands(block):
+            done = run(*shlex.split(command), cwd=tmp_path)
+            assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/commands.md"])
+def test_make_targets_in_documents_exist(name: str) -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    # Words in prose are not commands; those in code are.
+    text = (ROOT / name).read_text("utf-8")
+    named = set(re.findall(r"[`$] ?make (?:[A-Z]+=\S+ )?([a-z]+)", text))
+    assert named
+    assert named <= targets
+
+
+def test_help_in_the_docs_is_the_help() -> None:
+    page = (ROOT / "docs" / "commands.md").read_text("utf-8")
+    block = re.search(r"<!-- help: analyze -->\n```text\n(.*?)```", page, re.DOTALL)
+    assert block is not None
+    call = "from analysis.cli import main; main(['--help'])"
+    done = run(sys.executable, "-c", call, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert block[1] == done.stdout, f"put this into docs/commands.md:\n{done.stdout}"
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_links_resolve(name: str) -> None:
+    path = ROOT / name
+    for link in LINK.findall(ANY_BLOCK.sub("", path.read_text("utf-8"))):
+        if re.match(r"[a-z]+:", link):
+            continue
+        target, _, anchor = link.partition("#")
+        file = (path.parent / target).resolve() if target else path
+        assert file.is_relative_to(ROOT), f"{link} leaves the project"
+        assert file.exists(), f"{link}: no such file"
+        if anchor:
+            assert anchor in anchors(file), f"{link}: no such heading"
+
+
+def build_site(folder: Path) -> Path:
+    """Builds a copy of the docs strictly, as they were cloned, plus what lies in `folder`."""
+    shutil.copy(ROOT / "mkdocs.yml", folder)
+    for path in (ROOT / "docs").rglob("*"):
+        inner = path.relative_to(ROOT)
+        generated = inner.parts[1] == "findings" and inner.name != "README.md"
+        if path.is_file() and not generated:
+            (folder / inner).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, folder / inner)
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", "site"]
+    done = run(*words, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder / "site"
+
+
+def test_site_of_a_fresh_clone_says_to_analyse(tmp_path: Path) -> None:
+    site = build_site(tmp_path)
+    page = (site / "findings" / "index.html").read_text("utf-8")
+    assert "Nothing has been analysed yet" in page
+    assert "analyze" in page
+    assert not (site / "includes").exists()
+
+
+def test_site_after_an_analysis_shows_it(tmp_path: Path) -> None:
+    findings = tmp_path / "docs" / "findings"
+    (findings / "study").mkdir(parents=True)
+    (findings / "index.md").write_text("# Findings\n\n- [first](study/first.md)\n")
+    (findings / "study" / "first.md").write_text("# First\n\n[all](../README.md)\n")
+    site = build_site(tmp_path)
+    page = (site / "findings" / "index.html").read_text("utf-8")
+    assert 'href="study/first/"' in page
+    assert "Nothing has been analysed yet" not in page
+    assert (site / "findings" / "study" / "first" / "index.html").is_file()
+
+
+def test_site_fetches_nothing_from_outside(tmp_path: Path) -> None:
+    site = build_site(tmp_path)
+    fetching = re.compile(r"<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//")
+    for page in site.rglob("*.html"):
+        assert not fetching.search(page.read_text("utf-8")), page
