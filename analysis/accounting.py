@@ -42,6 +42,8 @@ class Ledger:
     decode: Quantity | None
     """Mean time from first to last token of a request, s."""
     assumptions: tuple[str, ...] = ()
+    borrows: bool = False
+    """Whether token counts of another run stand in for its own."""
 
     @property
     def stay(self) -> Quantity | None:
@@ -79,15 +81,20 @@ class Ledger:
 def ledger(run: Run, borrowed: Borrowed | None = None) -> Ledger:
     """Draw up the account of a run from the figures its file holds."""
     have = {name: quantity(figure) for name, figure in run.figures.items()}
+    assumptions: list[str] = []
+    if "completed" not in have and "num_prompts" in have:
+        have["completed"] = have["num_prompts"]
+        assumptions.append(
+            "all requests sent are taken as completed where completions are not printed"
+        )
     completed, duration = have.get("completed"), have.get("duration")
     out_tps, all_tps = have.get("output_throughput"), have.get("total_token_throughput")
-    assumptions: list[str] = []
+    lent: list[str] = []
 
     def borrow(value: Quantity | None, what: str) -> Quantity | None:
         if value is not None and borrowed is not None:
             text = f"{what} not printed for {run.id}: those of {borrowed.of} are assumed"
-            if text not in assumptions:
-                assumptions.append(text)
+            lent.append(text)
         return value
 
     mean_out = _mean_tokens(have, "total_output_tokens", out_tps)
@@ -117,7 +124,8 @@ def ledger(run: Run, borrowed: Borrowed | None = None) -> Ledger:
         decode = have["mean_e2el"] - ttft
     if decode is None and "mean_itl" in have and mean_out is not None:
         decode = (have["mean_itl"] * (mean_out - 1)).as_unit("s")
-    return Ledger(run, x, mean_out, mean_all, ttft, decode, tuple(assumptions))
+    notes = tuple(assumptions + lent)
+    return Ledger(run, x, mean_out, mean_all, ttft, decode, notes, bool(lent))
 
 
 def metric(run: Run, name: str, account: Ledger) -> Quantity | None:

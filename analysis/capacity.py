@@ -14,16 +14,22 @@ from typing import Literal
 
 from analysis.dataset import Arm, Cell
 from analysis.model import Figure, Source
-from analysis.quantity import Quantity, constant, minimum, quantity
+from analysis.quantity import Quantity, minimum, quantity
 from analysis.wording import show, span
 
 Limit = Literal[
-    "client cap", "request rate", "max_num_seqs", "KV cache", "slots of an unknown kind",
+    "client cap",
+    "request rate",
+    "max_num_seqs",
+    "KV cache",
+    "slots of an unknown kind",
     "not identified",
-]  # fmt: skip
+]
 
 FULL = 0.95
 """A cap counts as reached when requests in flight are at least this share of it."""
+CLOSED = 0.80
+"""A client without a rate keeps its cap filled but for ramp and drain, down to this share."""
 RATE_MET = 0.98
 """A requested rate counts as delivered from this share on."""
 
@@ -118,42 +124,74 @@ def binds(cell: Cell, prefill: Quantity | None = None) -> Binding:
     x = cell.account("throughput")
     slots = capacity(cell)
     rate = cell.runs[0].requested_rate
+    least, name = _least(n, slots)
     if in_flight is None or x is None:
-        return Binding("not identified", "TTFT, ITL or token counts are missing, so Little's law "
-                       "cannot count the requests in flight")  # fmt: skip
-    known = [
-        (float(n) if n is not None else math.inf, "client cap"),
-        (slots.sequence_limit.value if slots.sequence_limit else math.inf, "max_num_seqs"),
-        (slots.kv_slots.value if slots.kv_slots else math.inf, "KV cache"),
-    ]
-    least, name = min(known)
+        if n is not None and least < n:
+            return Binding(
+                name,
+                f"{name} allows {show(least)} at once where the client allows "
+                f"{n}; that it fills them is assumed",
+            )
+        if n is not None and least == n and slots.slots is not None and math.isinf(rate):
+            return Binding(
+                "client cap",
+                f"{n} allowed in flight, and the server has room for "
+                f"{show(slots.slots.value)}; that the client fills them is assumed",
+            )
+        return Binding(
+            "not identified",
+            "TTFT, ITL or token counts are missing, so Little's law "
+            "cannot count the requests in flight",
+        )
     met = math.isfinite(rate) and x.value >= RATE_MET * rate
     if met and in_flight.value < FULL * least:
-        return Binding("request rate", f"{show(x.value, '1/s')} of {show(rate, '1/s')} asked are "
-                       f"delivered with {span(in_flight)} in flight, so nothing fills")  # fmt: skip
+        return Binding(
+            "request rate",
+            f"{show(x.value, '1/s')} of {show(rate, '1/s')} asked are "
+            f"delivered with {span(in_flight)} in flight, so nothing fills",
+        )
     if name in ("max_num_seqs", "KV cache"):
         text = f"{name} allows {show(least)} at once where {_sent(n)}"
-        return Binding("max_num_seqs" if name == "max_num_seqs" else "KV cache", text)
+        return Binding(name, text)
     if n is not None and prefill is not None:
         seen = running_slots(cell, prefill)
         if seen is not None and n - seen.hi >= 1 and in_flight.value >= FULL * n:
-            return Binding("slots of an unknown kind", f"{span(seen)} of {n} requests run (decode "
-                           "and a prefill measured elsewhere); the rest wait")  # fmt: skip
-    if n is not None and in_flight.value >= FULL * n:
+            return Binding(
+                "slots of an unknown kind",
+                f"{span(seen)} of {n} requests run (decode "
+                "and a prefill measured elsewhere); the rest wait",
+            )
+    closed = math.isinf(rate) and n is not None and in_flight.value >= CLOSED * n
+    if n is not None and (closed or in_flight.value >= FULL * n):
         margin = ""
         if slots.slots is not None:
             margin = f"; the server has room for {show(slots.slots.value)}"
         first = cell.account("first_token_share")
         if slots.slots is None and prefill is None and first is not None and first.value > 0.2:
-            return Binding("not identified", f"{span(in_flight)} of {n} are in flight and "
-                           f"{100 * first.value:.0f} % of a stay is before the first token: a slow "
-                           "prefill or a queue for slots; a start-up log or a run with fewer in "
-                           "flight would tell")  # fmt: skip
+            return Binding(
+                "not identified",
+                f"{span(in_flight)} of {n} are in flight and "
+                f"{100 * first.value:.0f} % of a stay is before the first token: a slow "
+                "prefill or a queue for slots; a start-up log or a run with fewer in "
+                "flight would tell",
+            )
         return Binding("client cap", f"{span(in_flight)} of {n} allowed are in flight{margin}")
     if n is None:
         return Binding("not identified", f"no client cap; {span(in_flight)} in flight")
-    return Binding("not identified", f"only {span(in_flight)} of {n} are in flight: ramp, drain "
-                   "or the client itself limits")  # fmt: skip
+    return Binding(
+        "not identified",
+        f"only {span(in_flight)} of {n} are in flight: ramp, drain or the client itself limits",
+    )
+
+
+def _least(n: int | None, slots: Capacity) -> tuple[float, Limit]:
+    """The smallest of the limits that are known, and its name."""
+    known: list[tuple[float, Limit]] = [
+        (float(n) if n is not None else math.inf, "client cap"),
+        (slots.sequence_limit.value if slots.sequence_limit else math.inf, "max_num_seqs"),
+        (slots.kv_slots.value if slots.kv_slots else math.inf, "KV cache"),
+    ]
+    return min(known, key=lambda item: item[0])
 
 
 def _sent(n: int | None) -> str:
@@ -166,13 +204,16 @@ def reference_prefill(cell: Cell, others: tuple[Cell, ...]) -> Quantity | None:
     Used for standing questions only, where no claim names a reference.
     """
     lighter = [
-        other for other in others
-        if other.arm.name == cell.arm.name and other.workload == cell.workload
-        and other.concurrency is not None and cell.concurrency is not None
-        and other.concurrency * 2 <= cell.concurrency and other.account("ttft") is not None
-    ]  # fmt: skip
+        other
+        for other in others
+        if other.arm.name == cell.arm.name
+        and other.workload == cell.workload
+        and other.concurrency is not None
+        and cell.concurrency is not None
+        and other.concurrency * 2 <= cell.concurrency
+        and other.account("ttft") is not None
+    ]
     if not lighter:
         return None
-    return constant(0.0, "s") + min(
-        (c.account("ttft") for c in lighter), key=lambda q: math.inf if q is None else q.value
-    )  # type: ignore[operator]
+    found = [q for c in lighter if (q := c.account("ttft")) is not None]
+    return min(found, key=lambda q: q.value)

@@ -122,12 +122,16 @@ def forecasts(
             )
     steps = [_affine_step(cells) for cells in (first, second)]
     if steps[0] is not None and steps[1] is not None:
-        (a0, a1), (b0, b1) = steps
+        (a0, a1), (b0, b1) = steps[0], steps[1]
         models.append(("step time affine in load", (b0 - a0) / (a1 - b1) if a1 != b1 else None))
         own = _unit_curve(unit, k)
         if own is not None:
-            models.append((f"{k} x one instance as measured",
-                           _cross_above(top, own[-1][0], lambda n: a0 + a1 * n, own)))  # fmt: skip
+            models.append(
+                (
+                    f"{k} x one instance as measured",
+                    _cross_above(top, own[-1][0], lambda n: a0 + a1 * n, own),
+                )
+            )
     return tuple(
         Forecast(label, at if at is not None and top < at <= FARTHEST else None)
         for label, at in models
@@ -161,8 +165,11 @@ def _affine_step(cells: Sequence[Cell]) -> tuple[float, float] | None:
 
 def _unit_curve(unit: Sequence[Cell], k: int) -> list[tuple[float, float]] | None:
     """(requests in flight over k instances, ITL) from one instance measured alone."""
-    rows = [(float(k * (c.concurrency or 0)), q.value) for c in unit
-            if (q := c.metric("mean_itl")) is not None]  # fmt: skip
+    rows = [
+        (float(k * (c.concurrency or 0)), q.value)
+        for c in unit
+        if (q := c.metric("mean_itl")) is not None
+    ]
     return rows if k > 1 and len(rows) >= 2 else None
 
 

@@ -200,9 +200,15 @@ def _key(name: str) -> str:
 
 
 _GPU_KEYS = {
-    "name", "aliases", "memory_gb", "bandwidth_gb_s", "compute_capability", "types", "link",
+    "name",
+    "aliases",
+    "memory_gb",
+    "bandwidth_gb_s",
+    "compute_capability",
+    "types",
+    "link",
     "source",
-}  # fmt: skip
+}
 _GPU_MAY = {"usable_mib", "bf16_dense_tflops", "fp16_dense_tflops", "url", "note"}
 
 

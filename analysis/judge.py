@@ -50,12 +50,23 @@ def judge_study(dataset: Dataset, study: Study) -> Judged:
     for claim in [c for c in later if isinstance(c, Repeat)]:
         first = found.get(claim.repeats)
         if first is None:
-            skipped.append(Skipped(study.claims_file, f"claim {claim.id!r}: repeats "
-                                   f"{claim.repeats!r}, which was not judged; "
-                                   f"{nearest(claim.repeats, found)}"))  # fmt: skip
+            skipped.append(
+                Skipped(
+                    study.claims_file,
+                    f"claim {claim.id!r}: repeats "
+                    f"{claim.repeats!r}, which was not judged; "
+                    f"{nearest(claim.repeats, found)}",
+                )
+            )
             continue
-        found[claim.id] = replace(first, id=claim.id, says=claim.says, said_in=claim.source,
-                                  repeats=claim.repeats, p_value=None)  # fmt: skip
+        found[claim.id] = replace(
+            first,
+            id=claim.id,
+            says=claim.says,
+            said_in=claim.source,
+            repeats=claim.repeats,
+            p_value=None,
+        )
     ordered = [found[claim.id] for claim in claims if claim.id in found]
     return Judged(tuple(_corrected(ordered)), tuple(skipped))
 
@@ -66,9 +77,12 @@ def _name(table: Mapping[str, object], number: int) -> str:
 
 
 def _judge_into(
-    found: dict[str, Finding], verdicts: dict[str, Verdict], skipped: list[Skipped],
-    evidence: Evidence, claim: ClaimBase | Repeat,
-) -> None:  # fmt: skip
+    found: dict[str, Finding],
+    verdicts: dict[str, Verdict],
+    skipped: list[Skipped],
+    evidence: Evidence,
+    claim: ClaimBase | Repeat,
+) -> None:
     if isinstance(claim, Repeat):  # pragma: no cover - callers separate them
         raise TypeError
     try:
@@ -95,17 +109,28 @@ def _finding(evidence: Evidence, claim: ClaimBase) -> Finding:
     if any(check.status == "INVALID" for check in checks) and verdict in ("supported", "refuted"):
         # A run that breaks its own arithmetic proves nothing, either way.
         verdict = "inconclusive"
-        reasons = ("A run this rests on is INVALID, so the verdict "
-                   f"“{judgement.verdict}” is withheld.", *reasons)  # fmt: skip
+        reasons = (
+            f"A run this rests on is INVALID, so the verdict “{judgement.verdict}” is withheld.",
+            *reasons,
+        )
     level: Level | None = None if verdict == "untestable" else level_of(judgement.cells)
     return Finding(
-        claim.id, evidence.study.name, claim.kind, claim.says, claim.source, verdict, reasons,
-        level, judgement.numbers,
+        claim.id,
+        evidence.study.name,
+        claim.kind,
+        claim.says,
+        claim.source,
+        verdict,
+        reasons,
+        level,
+        judgement.numbers,
         ((claim.reads, *judgement.assumptions) if claim.reads else judgement.assumptions),
-        judgement.confounds, checks, judgement.flips,
+        judgement.confounds,
+        checks,
+        judgement.flips,
         command(evidence.study, judgement.experiment) if judgement.experiment else "",
         p_value=judgement.p_value,
-    )  # fmt: skip
+    )
 
 
 def failed_checks(cells: Sequence[Cell]) -> tuple[Outcome, ...]:
@@ -144,7 +169,6 @@ def _corrected(findings: Sequence[Finding]) -> list[Finding]:
             verdict = finding.verdict
             if p > 1 - CONFIDENCE and verdict == "refuted":
                 verdict = "inconclusive"
-            finding = replace(finding, p_value=p, verdict=verdict,
-                              reasons=(*finding.reasons, text))  # fmt: skip
+            finding = replace(finding, p_value=p, verdict=verdict, reasons=(*finding.reasons, text))
         result.append(finding)
     return result

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from analysis.dataset import Dataset, Study, build_study
+from analysis.dataset import Dataset, Study
+from analysis.grouping import build_study
 from analysis.model import Record, Skipped
 from analysis.scan import scan
 from analysis.study import BadInput, StudySpec, nearest, read_study, read_toml
@@ -45,8 +46,9 @@ def load(root: Path, *, jobs: int = 1, only: Collection[str] = ()) -> Dataset:
         names = [study.name for study in studies]
         for name in only:
             if name not in names:
-                raise BadInput(f"no study {name!r} below the results folder; "
-                               f"{nearest(name, names)}")  # fmt: skip
+                raise BadInput(
+                    f"no study {name!r} below the results folder; {nearest(name, names)}"
+                )
     skipped.sort(key=lambda item: (item.file, item.reason))
     return Dataset(tuple(studies), tuple(skipped))
 
@@ -88,9 +90,13 @@ def _study(root: Path, folder: str, records: Sequence[Record], skipped: list[Ski
         except BadInput as error:
             skipped.append(Skipped(prefix + name, str(error)))
     return build_study(
-        spec.name or folder or HERE, spec, records,
-        folder=folder, claims=claims, claims_file=f"{prefix}claims.toml",
-    )  # fmt: skip
+        spec.name or folder or HERE,
+        spec,
+        records,
+        folder=folder,
+        claims=claims,
+        claims_file=f"{prefix}claims.toml",
+    )
 
 
 def _claim_tables(path: Path) -> list[Mapping[str, object]]:
@@ -113,6 +119,8 @@ def _distinct(studies: Sequence[Study]) -> None:
     seen: dict[str, str] = {}
     for study in studies:
         if study.name in seen:
-            raise BadInput(f"two studies are named {study.name!r} ({seen[study.name] or '.'} and "
-                           f"{study.folder or '.'}); change `name` in one study.toml")  # fmt: skip
+            raise BadInput(
+                f"two studies are named {study.name!r} ({seen[study.name] or '.'} and "
+                f"{study.folder or '.'}); change `name` in one study.toml"
+            )
         seen[study.name] = study.folder

@@ -71,10 +71,14 @@ class Model:
         """Inputs and outputs of every linear layer of one block."""
         query, key = self.heads * self.head_dim, self.kv_heads * self.head_dim
         return (
-            (self.hidden, query), (self.hidden, key), (self.hidden, key), (query, self.hidden),
-            (self.hidden, self.intermediate), (self.hidden, self.intermediate),
+            (self.hidden, query),
+            (self.hidden, key),
+            (self.hidden, key),
+            (query, self.hidden),
+            (self.hidden, self.intermediate),
+            (self.hidden, self.intermediate),
             (self.intermediate, self.hidden),
-        )  # fmt: skip
+        )
 
     def _vectors(self) -> int:
         """Elements of one block's norms and biases; never quantised."""
@@ -198,11 +202,13 @@ def model_from_config(
     sizes: dict[str, Any] = {
         field: config.get(key)
         for field, key in (
-            ("layers", "num_hidden_layers"), ("heads", "num_attention_heads"),
-            ("hidden", "hidden_size"), ("intermediate", "intermediate_size"),
+            ("layers", "num_hidden_layers"),
+            ("heads", "num_attention_heads"),
+            ("hidden", "hidden_size"),
+            ("intermediate", "intermediate_size"),
             ("vocab", "vocab_size"),
         )
-    }  # fmt: skip
+    }
     # A Llama config without num_key_value_heads has as many as heads; the others must say.
     fallback = sizes["heads"] if family == "llama" else None
     sizes["kv_heads"] = _or_else(config.get("num_key_value_heads"), fallback)
@@ -237,9 +243,16 @@ _FAMILIES = frozenset({"llama", "mistral", "qwen2", "qwen3"})
 """Dense decoders whose weights `Model` lists in full."""
 
 _FOREIGN = (
-    "num_experts", "num_local_experts", "n_routed_experts", "moe_intermediate_size",
-    "kv_lora_rank", "q_lora_rank", "num_nextn_predict_layers", "text_config", "vision_config",
-)  # fmt: skip
+    "num_experts",
+    "num_local_experts",
+    "n_routed_experts",
+    "moe_intermediate_size",
+    "kv_lora_rank",
+    "q_lora_rank",
+    "num_nextn_predict_layers",
+    "text_config",
+    "vision_config",
+)
 """Keys of experts, latent attention, draft layers and vision towers: none is described here."""
 
 _DTYPES = frozenset({"bfloat16", "float16", "float32", "torch.bfloat16", "torch.float16", "auto"})

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.checks import check_cell
-from analysis.dataset import Dataset, Study
+from analysis.dataset import Cell, Dataset, Study
 from analysis.judge import judge_study
 from analysis.load import load
 from analysis.model import Finding, Outcome, Skipped
-from analysis.standing import standing
+from analysis.standing import of_cell, of_pairs
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -21,10 +21,17 @@ class StudyReport:
     study: Study
     findings: tuple[Finding, ...]
     """Of its claims, in the order of claims.toml."""
-    answers: tuple[Finding, ...]
-    """Of the standing questions."""
+    cells: tuple[tuple[Cell, tuple[Finding, ...]], ...]
+    """Each cell with the answers to its standing questions."""
+    pairs: tuple[Finding, ...]
+    """Which arms differ at equal workload and load, and by how much."""
     outcomes: tuple[Outcome, ...]
     """Every check of every run."""
+
+    @property
+    def answers(self) -> tuple[Finding, ...]:
+        """Of all standing questions."""
+        return (*(finding for _, found in self.cells for finding in found), *self.pairs)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -51,5 +58,7 @@ def analyse(root: Path, *, jobs: int = 1, only: Collection[str] = ()) -> Analysi
         judged = judge_study(dataset, study)
         skipped.extend(judged.skipped)
         outcomes = tuple(outcome for cell in study.cells for outcome in check_cell(cell))
-        reports.append(StudyReport(study, judged.findings, standing(study), outcomes))
+        cells = tuple((cell, of_cell(study, cell)) for cell in study.cells)
+        pairs = tuple(of_pairs(study))
+        reports.append(StudyReport(study, judged.findings, cells, pairs, outcomes))
     return Analysis(dataset, tuple(reports), tuple(skipped))

@@ -130,9 +130,16 @@ class Quantity:
     def estimate(self, name: str, definition: str = "", warnings: tuple[str, ...] = ()) -> Estimate:
         """The number as shown on a page, with every figure it rests on."""
         return Estimate(
-            name, self.value, self.lo, self.hi, self.unit, self.interval, definition,
-            self.sources, warnings,
-        )  # fmt: skip
+            name,
+            self.value,
+            self.lo,
+            self.hi,
+            self.unit,
+            self.interval,
+            definition,
+            self.sources,
+            warnings,
+        )
 
     @property
     def interval(self) -> str:

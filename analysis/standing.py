@@ -13,7 +13,7 @@ from analysis.capacity import binds, capacity, reference_prefill, running_slots
 from analysis.checks import check_cell, verdict
 from analysis.claims._common import compare_runs, decide, moved
 from analysis.dataset import Cell, Study
-from analysis.evidence import Experiment, single
+from analysis.evidence import Experiment, level_of, single
 from analysis.floor import step_floor
 from analysis.judge import command, failed_checks
 from analysis.metrics import METRICS, label_of
@@ -25,29 +25,35 @@ from analysis.wording import percent, plural, show, signed_percent, span
 COMPARED = ("total_token_throughput", "output_throughput", "mean_ttft", "mean_itl", "mean_tpot")
 
 
-def standing(study: Study) -> tuple[Finding, ...]:
-    """All answers of a study: cell by cell, then pair by pair."""
-    cells = [finding for cell in study.cells for finding in _of_cell(study, cell)]
-    return (*cells, *_of_pairs(study))
-
-
-def _of_cell(study: Study, cell: Cell) -> Iterable[Finding]:
-    yield _valid(study, cell)
-    yield _binding(study, cell)
-    yield _slots(study, cell)
-    yield _time(study, cell)
+def of_cell(study: Study, cell: Cell) -> tuple[Finding, ...]:
+    """Valid? What binds? How many slots? Where does the time go?"""
+    return _valid(study, cell), _binding(study, cell), _slots(study, cell), _time(study, cell)
 
 
 def _answer(
-    study: Study, cell: Cell, question: str, says: str, reasons: tuple[str, ...],
+    study: Study,
+    cell: Cell,
+    question: str,
+    says: str,
+    reasons: tuple[str, ...],
     numbers: tuple[Estimate, ...] = (),
-) -> Finding:  # fmt: skip
+) -> Finding:
     load = "nocap" if cell.concurrency is None else str(cell.concurrency)
     name = slug(f"{question}-{cell.arm.name}-{cell.workload}-{load}")
     return Finding(
-        name, study.name, f"standing.{question}", says, "standing question", "answered", reasons,
-        cell.level, numbers, cell.assumptions, (), failed_checks((cell,)),
-    )  # fmt: skip
+        name,
+        study.name,
+        f"standing.{question}",
+        says,
+        "standing question",
+        "answered",
+        reasons,
+        cell.level,
+        numbers,
+        cell.assumptions,
+        (),
+        failed_checks((cell,)),
+    )
 
 
 def _valid(study: Study, cell: Cell) -> Finding:
@@ -57,8 +63,9 @@ def _valid(study: Study, cell: Cell) -> Finding:
     head = ", ".join(f"{n} {status}" for status, n in counts.items() if n)
     bad = tuple(
         f"{o.code} {o.name}, {o.run}: {o.status}: {o.reason}."
-        for o in outcomes if o.status in ("SUSPECT", "INVALID")
-    )  # fmt: skip
+        for o in outcomes
+        if o.status in ("SUSPECT", "INVALID")
+    )
     text = f"{plural(len(cell.runs), 'run')} of {cell.name}: {head}."
     return _answer(study, cell, "valid", f"Is the run of {cell.name} valid?", (text, *bad))
 
@@ -66,8 +73,13 @@ def _valid(study: Study, cell: Cell) -> Finding:
 def _binding(study: Study, cell: Cell) -> Finding:
     found = binds(cell, reference_prefill(cell, study.cells))
     reason = found.reason[0].upper() + found.reason[1:]
-    return _answer(study, cell, "binds", f"What limits the running batch of {cell.name}?",
-                   (f"Binding: {found.limit}. {reason}.",))  # fmt: skip
+    return _answer(
+        study,
+        cell,
+        "binds",
+        f"What limits the running batch of {cell.name}?",
+        (f"Binding: {found.limit}. {reason}.",),
+    )
 
 
 def _slots(study: Study, cell: Cell) -> Finding:
@@ -79,19 +91,34 @@ def _slots(study: Study, cell: Cell) -> Finding:
     seen = running_slots(cell, prefill) if prefill is not None else None
     if seen is not None:
         numbers.append(seen.estimate("running (S_hat)", "L_decode + X x TTFT of a lighter run"))
-        reasons.append(f"{span(seen)} requests run on average (decode, and the prefill of a "
-                       "lighter run).")  # fmt: skip
+        reasons.append(
+            f"{span(seen)} requests run on average (decode, and the prefill of a lighter run)."
+        )
     elif decode is not None and in_flight is not None:
-        numbers.append(Estimate("effective slots", decode.value, decode.lo, in_flight.hi, "",
-                                "bounds", "from requests past their first token to all in flight",
-                                decode.sources))  # fmt: skip
-        reasons.append(f"Between {span(decode)} (past their first token) and {span(in_flight)} "
-                       "(all in flight) requests run on average.")  # fmt: skip
+        numbers.append(
+            Estimate(
+                "effective slots",
+                decode.value,
+                decode.lo,
+                in_flight.hi,
+                "",
+                "bounds",
+                "from requests past their first token to all in flight",
+                decode.sources,
+            )
+        )
+        reasons.append(
+            f"Between {span(decode)} (past their first token) and {span(in_flight)} "
+            "(all in flight) requests run on average."
+        )
     else:
         reasons.append("Effective slots are not identified: TTFT, ITL or token counts are missing.")
     room = capacity(cell)
-    for name, q in (("max_num_seqs", room.sequence_limit), ("KV slots", room.kv_slots),
-                    ("maximum concurrency as reported", room.reported)):  # fmt: skip
+    for name, q in (
+        ("sequence limit (max_num_seqs)", room.sequence_limit),
+        ("KV slots", room.kv_slots),
+        ("maximum concurrency as reported", room.reported),
+    ):
         if q is not None:
             numbers.append(q.estimate(name))
             reasons.append(f"{name[0].upper()}{name[1:]}: {span(q)}.")
@@ -104,8 +131,9 @@ def _time(study: Study, cell: Cell) -> Finding:
     says = f"Where does a request's time go in {cell.name}?"
     stay, ttft, decode = cell.account("stay"), cell.account("ttft"), cell.account("decode")
     if stay is None or ttft is None or decode is None:
-        return _answer(study, cell, "time", says, (
-            "Not identified: TTFT, ITL or token counts are missing.",))  # fmt: skip
+        return _answer(
+            study, cell, "time", says, ("Not identified: TTFT, ITL or token counts are missing.",)
+        )
     share = (ttft / stay).as_unit("")
     numbers = [
         stay.estimate("stay", METRICS["stay"].definition),
@@ -113,25 +141,33 @@ def _time(study: Study, cell: Cell) -> Finding:
         decode.estimate("decode", "from the first to the last token"),
         share.estimate("share before the first token", "mean TTFT / stay"),
     ]
-    reasons = [f"A stay of {span(stay)}: {span(ttft)} before the first token "
-               f"({percent(share.value)}), {span(decode)} decoding."]  # fmt: skip
+    reasons = [
+        f"A stay of {span(stay)}: {span(ttft)} before the first token "
+        f"({percent(share.value)}), {span(decode)} decoding."
+    ]
     floor, itl = step_floor(cell), cell.metric("mean_itl")
     if floor is not None and itl is not None:
         explained = (floor.total / itl).as_unit("")
-        numbers += [floor.total.estimate("floor of a step", "(weights + KV read) / bandwidth"),
-                    explained.estimate("share of ITL explained by the floor")]  # fmt: skip
+        numbers += [
+            floor.total.estimate("floor of a step", "(weights + KV read) / bandwidth"),
+            explained.estimate("share of ITL explained by the floor"),
+        ]
         note = "; below its floor: a wrong model, GPU or unit" if explained.lo > 1 else ""
-        reasons.append(f"Reading weights and KV takes {span(floor.total)} of the {span(itl)} "
-                       f"between tokens at least ({percent(explained.value)}{note}).")  # fmt: skip
+        reasons.append(
+            f"Reading weights and KV takes {span(floor.total)} of the {span(itl)} "
+            f"between tokens at least ({percent(explained.value)}{note})."
+        )
     return _answer(study, cell, "time", says, tuple(reasons), tuple(numbers))
 
 
-def _of_pairs(study: Study) -> Iterable[Finding]:
+def of_pairs(study: Study) -> Iterable[Finding]:
+    """Do two arms differ at equal workload and load, and by how much?"""
     for place, baseline in enumerate(study.cells):
         for treatment in study.cells[place + 1 :]:
             same = (baseline.workload, baseline.concurrency) == (
-                treatment.workload, treatment.concurrency,
-            )  # fmt: skip
+                treatment.workload,
+                treatment.concurrency,
+            )
             if same and baseline.concurrency is not None:
                 yield _differ(study, baseline, treatment)
 
@@ -148,22 +184,30 @@ def _differ(study: Study, baseline: Cell, treatment: Cell) -> Finding:
         direction, why = decide(ratio, comparison)
         numbers.append(ratio.estimate(f"{label_of(name)} ratio"))
         word = {"higher": "higher", "lower": "lower", "undecided": "not told apart"}[direction]
-        reasons.append(f"{label_of(name)}: {show(left.value, left.unit)} -> "
-                       f"{show(right.value, right.unit)}, {signed_percent(ratio.value - 1)}, {word} "
-                       f"({why}).")  # fmt: skip
+        reasons.append(
+            f"{label_of(name)}: {show(left.value, left.unit)} -> "
+            f"{show(right.value, right.unit)}, {signed_percent(ratio.value - 1)}, {word} "
+            f"({why})."
+        )
     if not reasons:
         reasons.append("No metric is common to both.")
     a, b = baseline.arm.name, treatment.arm.name
     return Finding(
-        slug(f"differ-{a}-{b}-{baseline.workload}-{baseline.concurrency}"), study.name,
+        slug(f"differ-{a}-{b}-{baseline.workload}-{baseline.concurrency}"),
+        study.name,
         "standing.differ",
         f"Do {a} and {b} differ on {baseline.workload} at {baseline.concurrency} in flight?",
-        "standing question", "answered", tuple(reasons),
-        min(baseline.level, treatment.level, key=lambda level: list(type(level)).index(level)),
+        "standing question",
+        "answered",
+        tuple(reasons),
+        level_of((baseline, treatment)),
         tuple(numbers),
         tuple(dict.fromkeys((*baseline.assumptions, *treatment.assumptions))),
-        moved(baseline.arm, treatment.arm), failed_checks((baseline, treatment)),
-        next_experiment=command(study, Experiment((a, b), baseline.workload,
-                                                  (baseline.concurrency or 1,)))
-        if single((baseline, treatment)) else "",
-    )  # fmt: skip
+        moved(baseline.arm, treatment.arm),
+        failed_checks((baseline, treatment)),
+        next_experiment=command(
+            study, Experiment((a, b), baseline.workload, (baseline.concurrency or 1,))
+        )
+        if single((baseline, treatment))
+        else "",
+    )

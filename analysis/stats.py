@@ -84,18 +84,39 @@ def compare(
     mean = float(b.mean() - a.mean())
     if paired and len(a) > 1:
         d = b - a
-        return _with_t(mean, float(d.std(ddof=1)) / math.sqrt(len(d)), len(d) - 1, len(a), len(b),
-                       "paired t on log ratios", sign_flip_least_p(len(d)))  # fmt: skip
+        return _with_t(
+            mean,
+            float(d.std(ddof=1)) / math.sqrt(len(d)),
+            len(d) - 1,
+            len(a),
+            len(b),
+            "paired t on log ratios",
+            sign_flip_least_p(len(d)),
+        )
     if len(a) > 1 and len(b) > 1:
         va, vb = float(a.var(ddof=1)) / len(a), float(b.var(ddof=1)) / len(b)
         if va + vb > 0:
             df = (va + vb) ** 2 / (va**2 / (len(a) - 1) + vb**2 / (len(b) - 1))
         else:
             df = float(len(a) + len(b) - 2)
-        return _with_t(mean, math.sqrt(va + vb), df, len(a), len(b),
-                       "Welch's t on log ratios", permutation_least_p(len(a), len(b)))  # fmt: skip
-    return Comparison(math.exp(mean), 0.0, math.inf, len(a), len(b), "single runs",
-                      warnings=("one run in an arm: no spread between runs is known",))  # fmt: skip
+        return _with_t(
+            mean,
+            math.sqrt(va + vb),
+            df,
+            len(a),
+            len(b),
+            "Welch's t on log ratios",
+            permutation_least_p(len(a), len(b)),
+        )
+    return Comparison(
+        math.exp(mean),
+        0.0,
+        math.inf,
+        len(a),
+        len(b),
+        "single runs",
+        warnings=("one run in an arm: no spread between runs is known",),
+    )
 
 
 def _with_t(
@@ -109,8 +130,17 @@ def _with_t(
             f"so few runs cannot reach p = {1 - CONFIDENCE:.2f} by rearrangement "
             f"(least {least_p:.2f}); the interval assumes normal log run means",
         )
-    return Comparison(math.exp(mean), math.exp(mean - half), math.exp(mean + half), n_a, n_b,
-                      method, p, least_p, warnings)  # fmt: skip
+    return Comparison(
+        math.exp(mean),
+        math.exp(mean - half),
+        math.exp(mean + half),
+        n_a,
+        n_b,
+        method,
+        p,
+        least_p,
+        warnings,
+    )
 
 
 def permutation_least_p(n_a: int, n_b: int) -> float:

@@ -37,9 +37,9 @@ def digits(value: float, lo: float | None = None, hi: float | None = None) -> st
     magnitude = math.floor(math.log10(abs(value)))
     places = max(0, 2 - magnitude)
     if lo is not None and hi is not None and math.isfinite(hi - lo) and hi > lo:
-        # Show the interval's own second digit, but never more than six places.
-        places = min(6, max(places, 1 - math.floor(math.log10(hi - lo))))
-    elif lo == hi == value and float(value).is_integer() and abs(value) < 1e15:
+        # The first digit of the half-width is the last one shown: 43.10 [43.05, 43.15].
+        places = min(6, max(places, -math.floor(math.log10((hi - lo) / 2) + 1e-9)))
+    elif lo in (None, value) and float(value).is_integer() and abs(value) < 1e15:
         places = 0
     if abs(value) >= 1000:
         places = min(places, 1)

@@ -45,5 +45,6 @@ def check_cell(cell: Cell) -> tuple[Outcome, ...]:
 
 def verdict(outcomes: tuple[Outcome, ...]) -> Status:
     """The worst status of a run's checks; VALID when none applied or all passed."""
-    worst = max((outcome.status for outcome in outcomes), key=STATUSES.index, default="VALID")
+    found = [outcome.status for outcome in outcomes]
+    worst: Status = max(found, key=STATUSES.index, default="VALID")
     return "VALID" if worst == "NOT APPLICABLE" else worst

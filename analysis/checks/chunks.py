@@ -11,7 +11,7 @@ import numpy as np
 
 from analysis.accounting import Ledger
 from analysis.dataset import Cell
-from analysis.model import Outcome
+from analysis.model import Outcome, Status
 from analysis.wording import percent
 
 CODE = "SA109"
@@ -41,5 +41,5 @@ def check(cell: Cell, account: Ledger) -> Outcome:
     if tokens <= 0:
         return Outcome(CODE, NAME, "NOT APPLICABLE", "no output tokens", run.id)
     text = f"{chunks:,.0f} chunks for {tokens:,.0f} tokens ({percent(chunks / tokens)})"
-    status = "SUSPECT" if chunks / tokens < MERGED else "VALID"
+    status: Status = "SUSPECT" if chunks / tokens < MERGED else "VALID"
     return Outcome(CODE, NAME, status, text, run.id)

@@ -7,14 +7,16 @@ between them, the spread holds an effect too.
 from __future__ import annotations
 
 from analysis.accounting import Ledger
-from analysis.dataset import CLIENT_KEYS, Cell
+from analysis.dataset import Cell
+from analysis.grouping import CLIENT_KEYS
 from analysis.model import Outcome
 
 CODE = "SA108"
 NAME = "config-moved"
 _MAY_DIFFER = CLIENT_KEYS - {"num_prompts", "request_rate", "burstiness", "max_concurrency"} | {
-    "seed", "server.log",
-}  # fmt: skip
+    "seed",
+    "server.log",
+}
 
 
 def check(cell: Cell, account: Ledger) -> Outcome:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from analysis.accounting import Ledger
-from analysis.capacity import RATE_MET
+from analysis.capacity import CLOSED, RATE_MET
 from analysis.dataset import Cell
 from analysis.model import Outcome
 from analysis.wording import percent, span
@@ -19,7 +19,7 @@ CODE = "SA101"
 NAME = "little-law"
 OVER = 1.02
 """Requests in flight above the cap by more than 2 % are impossible."""
-UNDER = 0.80
+UNDER = CLOSED
 """A closed loop that fills less than 80 % of its cap."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from analysis.accounting import Ledger
 from analysis.dataset import Cell
-from analysis.model import Outcome, Run
+from analysis.model import Outcome, Run, Status
 from analysis.quantity import Quantity, quantity
 from analysis.wording import percent, show
 
@@ -29,9 +29,11 @@ def check(cell: Cell, account: Ledger) -> Outcome:
         tried += 1
         apart = max(left.lo - right.hi, right.lo - left.hi, 0.0)
         if apart > tolerance * abs(right.value):
-            reason = (f"{words}: {show(left.value, left.unit)} against "
-                      f"{show(right.value, right.unit)} ({percent(left.value / right.value - 1)})")  # fmt: skip
-            status = "SUSPECT" if tolerance == LATENCY else "INVALID"
+            reason = (
+                f"{words}: {show(left.value, left.unit)} against "
+                f"{show(right.value, right.unit)} ({percent(left.value / right.value - 1)})"
+            )
+            status: Status = "SUSPECT" if tolerance == LATENCY else "INVALID"
             return Outcome(CODE, NAME, status, reason, run.id)
     if not tried:
         return Outcome(CODE, NAME, "NOT APPLICABLE", "no two figures are bound by a sum", run.id)
@@ -49,10 +51,16 @@ def _identities(run: Run, account: Ledger) -> list[tuple[str, Quantity, Quantity
                 product = product * have[name]
             found.append((words, product.as_unit(have[right].unit), have[right], tolerance))
 
-    bind("request throughput x duration against completed", ("request_throughput", "duration"),
-         "completed")  # fmt: skip
-    bind("output throughput x duration against output tokens", ("output_throughput", "duration"),
-         "total_output_tokens")  # fmt: skip
+    bind(
+        "request throughput x duration against completed",
+        ("request_throughput", "duration"),
+        "completed",
+    )
+    bind(
+        "output throughput x duration against output tokens",
+        ("output_throughput", "duration"),
+        "total_output_tokens",
+    )
     if {"total_input_tokens", "total_output_tokens", "total_token_throughput", "duration"} <= set(
         have
     ):
@@ -62,12 +70,24 @@ def _identities(run: Run, account: Ledger) -> list[tuple[str, Quantity, Quantity
     if {"output_throughput", "total_token_throughput"} <= set(have):
         excess = have["output_throughput"] - have["total_token_throughput"]
         if excess.lo > 0:
-            found.append(("output throughput exceeds total throughput", have["output_throughput"],
-                          have["total_token_throughput"], 0.0))  # fmt: skip
+            found.append(
+                (
+                    "output throughput exceeds total throughput",
+                    have["output_throughput"],
+                    have["total_token_throughput"],
+                    0.0,
+                )
+            )
     if "mean_itl" in have and "mean_e2el" in have and account.mean_output_tokens is not None:
         ttft = have.get("mean_ttft")
         if ttft is not None:
             stay = ttft + (have["mean_itl"] * (account.mean_output_tokens - 1)).as_unit("s")
-            found.append(("TTFT + ITL x (output - 1) against end-to-end latency", stay,
-                          have["mean_e2el"], LATENCY))  # fmt: skip
+            found.append(
+                (
+                    "TTFT + ITL x (output - 1) against end-to-end latency",
+                    stay,
+                    have["mean_e2el"],
+                    LATENCY,
+                )
+            )
     return found

@@ -25,9 +25,10 @@ def check(cell: Cell, account: Ledger) -> Outcome:
     out = account.mean_output_tokens
     one_token = out is not None and out.value <= 1
     zero = [
-        name for name in names
+        name
+        for name in names
         if run.figures[name].value == 0 and not (one_token and name != "mean_ttft")
-    ]  # fmt: skip
+    ]
     if zero:
         return Outcome(CODE, NAME, "INVALID", f"{', '.join(zero)} is 0", run.id)
     if run.requests is not None:

@@ -43,8 +43,10 @@ def compare_runs(baseline: Cell, treatment: Cell, metric: str) -> Comparison:
     """Ratio between runs; pairs by the client's seed where both arms recorded the same seeds."""
     left, right = baseline.each(metric), treatment.each(metric)
     if any(q.value <= 0 for q in (*left, *right)):
-        raise Missing(f"a positive {label_of(metric)} in {baseline.name} and {treatment.name}",
-                      "ratios need positive figures")  # fmt: skip
+        raise Missing(
+            f"a positive {label_of(metric)} in {baseline.name} and {treatment.name}",
+            "ratios need positive figures",
+        )
     seeds = [[run.config.get("seed") for run in cell.runs] for cell in (baseline, treatment)]
     paired = (
         seeds[0] == seeds[1] and None not in seeds[0] and len(set(seeds[0])) == len(seeds[0]) > 1

@@ -12,9 +12,10 @@ from typing import Literal
 from analysis.capacity import binds as what_binds
 from analysis.capacity import capacity
 from analysis.claims import ClaimBase
-from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Missing, stated
+from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Missing
 from analysis.model import Verdict
 from analysis.quantity import Quantity
+from analysis.reference import stated
 from analysis.wording import show, span
 
 
@@ -37,12 +38,17 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     cell = ev.cell(claim.arm, claim.workload, claim.concurrency)
     found = capacity(cell)
     if found.slots is None:
-        raise Missing(f"the start-up log of {claim.arm} or its max_num_seqs",
-                      "slots = min(max_num_seqs, KV tokens / (prompt + output tokens))")  # fmt: skip
+        raise Missing(
+            f"the start-up log of {claim.arm} or its max_num_seqs",
+            "slots = min(max_num_seqs, KV tokens / (prompt + output tokens))",
+        )
     numbers = [found.slots.estimate("slots", "min(max_num_seqs, KV slots)")]
-    for name, q in (("max_num_seqs", found.sequence_limit), ("KV slots", found.kv_slots),
-                    ("KV slots, mean residency", found.kv_slots_mean),
-                    ("maximum concurrency as reported", found.reported)):  # fmt: skip
+    for name, q in (
+        ("max_num_seqs", found.sequence_limit),
+        ("KV slots", found.kv_slots),
+        ("KV slots, mean residency", found.kv_slots_mean),
+        ("maximum concurrency as reported", found.reported),
+    ):
         if q is not None:
             numbers.append(q.estimate(name))
     parts: list[tuple[Verdict, str]] = []
@@ -54,32 +60,45 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             parts.append(("inconclusive", f"What limits is not identified: {binding.reason}"))
         else:
             right = binding.limit == claim.binds
-            parts.append(("supported" if right else "refuted",
-                          f"The {binding.limit} limits the running batch: {binding.reason}"))  # fmt: skip
+            parts.append(
+                (
+                    "supported" if right else "refuted",
+                    f"The {binding.limit} limits the running batch: {binding.reason}",
+                )
+            )
     if claim.reported_is_slots is not None:
         if found.reported is None:
-            raise Missing(f"the start-up log of {claim.arm} (maximum concurrency)",
-                          "KV tokens / max_model_len needs both")  # fmt: skip
+            raise Missing(
+                f"the start-up log of {claim.arm} (maximum concurrency)",
+                "KV tokens / max_model_len needs both",
+            )
         ratio = (found.slots / found.reported).value
         same = 0.8 <= ratio <= 1.25
-        text = (f"The log reports {span(found.reported)} (KV tokens / max_model_len); at this "
-                f"workload {span(found.slots)} fit, {show(ratio)} times that")  # fmt: skip
+        text = (
+            f"The log reports {span(found.reported)} (KV tokens / max_model_len); at this "
+            f"workload {span(found.slots)} fit, {show(ratio)} times that"
+        )
         verdict: Verdict = "supported" if same == claim.reported_is_slots else "refuted"
         parts.append((verdict, text))
     if not parts:
         raise BadClaim("states no `slots`, no `binds` and no `reported_is_slots`; add one")
     verdicts = {verdict for verdict, _ in parts}
     worst: Verdict = (
-        "refuted" if "refuted" in verdicts
-        else "inconclusive" if "inconclusive" in verdicts else "supported"
-    )  # fmt: skip
+        "refuted"
+        if "refuted" in verdicts
+        else "inconclusive"
+        if "inconclusive" in verdicts
+        else "supported"
+    )
     return Judgement(
-        worst, tuple(f"{text}." for _, text in parts), tuple(numbers),
+        worst,
+        tuple(f"{text}." for _, text in parts),
+        tuple(numbers),
         assumptions=cell.assumptions,
         flips="another KV cache size, sequence limit or length of requests",
         cells=(cell,),
         experiment=Experiment((claim.arm,), claim.workload, (claim.concurrency,), repeats=1),
-    )  # fmt: skip
+    )
 
 
 def _stated_slots(claim: Claim, slots: Quantity) -> tuple[Verdict, str]:

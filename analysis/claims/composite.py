@@ -22,15 +22,19 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         raise BadClaim("joins fewer than two parts; list claim ids in `parts`")
     for part in claim.parts:
         if part not in ev.findings:
-            raise BadClaim(f"names part {part!r}, which was not judged; "
-                           f"{nearest(part, ev.findings)}")  # fmt: skip
+            raise BadClaim(
+                f"names part {part!r}, which was not judged; {nearest(part, ev.findings)}"
+            )
     by_verdict: dict[Verdict, list[str]] = {}
     for part in claim.parts:
         by_verdict.setdefault(ev.findings[part], []).append(part)
     order: tuple[Verdict, ...] = ("refuted", "untestable", "inconclusive", "supported")
     verdict = next(v for v in order if v in by_verdict)
-    texts = [f"{listing(by_verdict[v])} {'is' if len(by_verdict[v]) == 1 else 'are'} {v}"
-             for v in order if v in by_verdict]  # fmt: skip
+    texts = [
+        f"{listing(by_verdict[v])} {'is' if len(by_verdict[v]) == 1 else 'are'} {v}"
+        for v in order
+        if v in by_verdict
+    ]
     return Judgement(
         verdict,
         (f"All parts must hold: {'; '.join(texts)}.",),

@@ -39,9 +39,11 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     second = ev.study.loads(claim.second, claim.workload)
     rows = points(first, second, claim.metric)
     if len(rows) < 2:
-        raise Missing(f"result files of {claim.first} and {claim.second} on {claim.workload} at "
-                      "two equal loads or more",
-                      f"{len(rows)} common loads found")  # fmt: skip
+        raise Missing(
+            f"result files of {claim.first} and {claim.second} on {claim.workload} at "
+            "two equal loads or more",
+            f"{len(rows)} common loads found",
+        )
     low, high = rows[0].n, rows[-1].n
     lo, hi = claim.within or (low, high)
     if lo >= hi:
@@ -49,8 +51,11 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     found = [c for c in crossings(rows) if c.at >= lo and c.at <= hi]
     label = label_of(claim.metric)
     by_n = {cell.concurrency: cell for cell in second}
-    pairs = [(cell, by_n[cell.concurrency]) for cell in first if cell.concurrency in by_n
-             and any(row.n == cell.concurrency for row in rows)]  # fmt: skip
+    pairs = [
+        (cell, by_n[cell.concurrency])
+        for cell in first
+        if cell.concurrency in by_n and any(row.n == cell.concurrency for row in rows)
+    ]
     clear = [contrast(ev, b, a, claim.metric) for a, b in pairs]
     numbers = [
         row.ratio.estimate(f"{label}, {claim.first} / {claim.second}, {row.n} in flight")
@@ -59,26 +64,44 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     reasons: list[str] = []
     if found:
         for c in found:
-            reasons.append(f"The {label} curves cross at {digits(c.at)} [{digits(c.lo)}, "
-                           f"{digits(c.hi)}] in flight, between the runs at {c.below} and "
-                           f"{c.above}.")  # fmt: skip
-            numbers.append(Estimate("crossing", c.at, c.lo, c.hi, "", "rounding",
-                                    "zero of the log ratio, linear in log load"))  # fmt: skip
+            reasons.append(
+                f"The {label} curves cross at {digits(c.at)} [{digits(c.lo)}, "
+                f"{digits(c.hi)}] in flight, between the runs at {c.below} and "
+                f"{c.above}."
+            )
+            numbers.append(
+                Estimate(
+                    "crossing",
+                    c.at,
+                    c.lo,
+                    c.hi,
+                    "",
+                    "rounding",
+                    "zero of the log ratio, linear in log load",
+                )
+            )
         verdict: Verdict = "supported" if claim.crosses else "refuted"
     else:
-        undecided = [row.n for row, c in zip(rows, clear, strict=True)
-                     if c.direction == "undecided" and lo <= row.n <= hi]  # fmt: skip
+        undecided = [
+            row.n
+            for row, c in zip(rows, clear, strict=True)
+            if c.direction == "undecided" and lo <= row.n <= hi
+        ]
         ratios = ", ".join(f"{digits(row.ratio.value)} at {row.n}" for row in rows)
-        reasons.append(f"No crossing in [{max(lo, low)}, {min(hi, high)}]: {label} of "
-                       f"{claim.first} over {claim.second} is {ratios}.")  # fmt: skip
+        reasons.append(
+            f"No crossing in [{max(lo, low)}, {min(hi, high)}]: {label} of "
+            f"{claim.first} over {claim.second} is {ratios}."
+        )
         covered = low <= lo and hi <= high
         if claim.crosses:
             verdict = "refuted" if claim.within and covered and not undecided else "inconclusive"
         else:
             verdict = "supported" if covered and not undecided else "inconclusive"
         if undecided:
-            reasons.append(f"At {listing(undecided)} in flight the arms are within rounding or "
-                           "run-to-run noise.")  # fmt: skip
+            reasons.append(
+                f"At {listing(undecided)} in flight the arms are within rounding or "
+                "run-to-run noise."
+            )
     unit = ev.study.loads(claim.instance, claim.workload) if claim.instance else ()
     if claim.instance:
         ev.arm(claim.instance)
@@ -88,17 +111,30 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     replicas = max(first_arm.spec.replicas, second_arm.spec.replicas)
     if low < replicas:
         reasons.append(f"At {low} in flight only {low} of {replicas} replicas works.")
-    numbers += [Estimate(f"crossing by model: {f.model}", f.at, f.at, f.at, "", "extrapolated",
-                         "beyond the measured loads") for f in beyond if f.at]  # fmt: skip
+    numbers += [
+        Estimate(
+            f"crossing by model: {f.model}",
+            f.at,
+            f.at,
+            f.at,
+            "",
+            "extrapolated",
+            "beyond the measured loads",
+        )
+        for f in beyond
+        if f.at
+    ]
     cells = tuple(cell for pair in pairs for cell in pair)
     return Judgement(
-        verdict, tuple(reasons), tuple(numbers),
+        verdict,
+        tuple(reasons),
+        tuple(numbers),
         assumptions=tuple(dict.fromkeys(a for c in cells for a in c.assumptions)),
         confounds=moved(first_arm, second_arm),
         flips="runs at higher loads, or repeats that turn a sign",
         cells=cells,
         experiment=Experiment((claim.first, claim.second), claim.workload, loads),
-    )  # fmt: skip
+    )
 
 
 def _beyond(found: tuple, high: int) -> tuple[str, tuple[int, ...]]:  # type: ignore[type-arg]
@@ -109,8 +145,10 @@ def _beyond(found: tuple, high: int) -> tuple[str, tuple[int, ...]]:  # type: ig
         return f"Beyond {high} in flight nothing follows from these runs.", loads
     none = [f.model for f in found if f.at is None]
     if not at:
-        return (f"Beyond {high}: not identified; none of {len(found)} models crosses. Measure both "
-                f"at {listing(loads)}."), loads  # fmt: skip
+        return (
+            f"Beyond {high}: not identified; none of {len(found)} models crosses. Measure both "
+            f"at {listing(loads)}."
+        ), loads
     says = f"{len(at)} of {len(found)} models cross between {digits(at[0])} and {digits(at[-1])}"
     if none:
         says += f", {len(none)} ({listing(none)}) {'does' if len(none) == 1 else 'do'} not"

@@ -12,9 +12,10 @@ import math
 
 from analysis.claims import ClaimBase
 from analysis.claims._common import compare_runs, moved
-from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Ref
+from analysis.evidence import BadClaim, Evidence, Experiment, Judgement
 from analysis.model import Verdict
 from analysis.quantity import Quantity
+from analysis.reference import Ref, cells_of, describe, resolve
 from analysis.stats import (
     PLAUSIBLE_RUN_SD,
     difference_tips_at,
@@ -39,11 +40,11 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     if not 0 < claim.margin < 100:
         raise BadClaim(f"has margin {claim.margin:g}; give percent between 0 and 100")
     margin = claim.margin / 100
-    ratio = (ev.resolve(claim.of) / ev.resolve(claim.against)).as_unit("")
-    cells = ev.cells_of(claim.against, claim.of)
-    subject = f"{ev.describe(claim.of)} is {span(ratio)} x {ev.describe(claim.against)}"
+    ratio = (resolve(ev, claim.of) / resolve(ev, claim.against)).as_unit("")
+    cells = cells_of(ev, claim.against, claim.of)
+    subject = f"{describe(claim.of)} is {span(ratio)} x {describe(claim.against)}"
     subject = f"{subject[0].upper()}{subject[1:]} ({signed_percent(ratio.value - 1, 2)})"
-    numbers = (ratio.estimate("ratio", f"{ev.describe(claim.of)} / {ev.describe(claim.against)}"),)
+    numbers = (ratio.estimate("ratio", f"{describe(claim.of)} / {describe(claim.against)}"),)
     if not (claim.of.metric and claim.against.metric and len(cells) == 2):
         verdict, words = _facts(ratio, margin)
         return Judgement(verdict, (f"{subject}, {words}.",), numbers, cells=cells)
@@ -58,12 +59,13 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         flips=f"repeats whose 90 % interval lies on the other side of {claim.margin:g} %",
         cells=cells,
         experiment=Experiment(
-            tuple(arm.name for arm in arms), cells[0].workload,
+            tuple(arm.name for arm in arms),
+            cells[0].workload,
             tuple(dict.fromkeys(c.concurrency for c in cells if c.concurrency is not None)),
             repeats=_repeats(ratio, margin),
         ),
         p_value=p,
-    )  # fmt: skip
+    )
 
 
 def _facts(ratio: Quantity, margin: float) -> tuple[Verdict, str]:
@@ -78,31 +80,44 @@ def _facts(ratio: Quantity, margin: float) -> tuple[Verdict, str]:
 def _runs(
     ev: Evidence, claim: Claim, ratio: Quantity, margin: float
 ) -> tuple[Verdict, str, float | None]:
-    base, treat = ev.cells_of(claim.against)[0], ev.cells_of(claim.of)[0]
+    base, treat = cells_of(ev, claim.against)[0], cells_of(ev, claim.of)[0]
     found = compare_runs(base, treat, claim.of.metric)
     within = percent(margin, 1 if margin < 0.1 else 0)
     if found.n_baseline > 1 and found.n_treatment > 1:
         same = equivalent(found, margin)
-        words = (f"Two one-sided tests ({found.method}, n = {found.n_baseline} and "
-                 f"{found.n_treatment}): ratio {found.ratio:.3f} [{found.lo:.3f}, "
-                 f"{found.hi:.3f}] against a margin of {within}.")  # fmt: skip
+        words = (
+            f"Two one-sided tests ({found.method}, n = {found.n_baseline} and "
+            f"{found.n_treatment}): ratio {found.ratio:.3f} [{found.lo:.3f}, "
+            f"{found.hi:.3f}] against a margin of {within}."
+        )
         verdict: Verdict = "inconclusive" if same is None else "supported" if same else "refuted"
         return verdict, words, found.p_value if found.testable else None
     inside = 1 - margin <= ratio.value <= 1 + margin
     if inside:
         tips = equivalence_tips_at(ratio.value, margin)
-        words = f"Single runs: “within {within}” stands only while the run-to-run sd is below " \
-                f"{percent(tips, 3)}"  # fmt: skip
+        words = (
+            f"Single runs: “within {within}” stands only while the run-to-run sd is below "
+            f"{percent(tips, 3)}"
+        )
         if tips >= PLAUSIBLE_RUN_SD:
-            return "supported", f"{words}; the greatest seen elsewhere is " \
-                                f"{percent(PLAUSIBLE_RUN_SD)}.", None  # fmt: skip
+            return (
+                "supported",
+                f"{words}; the greatest seen elsewhere is {percent(PLAUSIBLE_RUN_SD)}.",
+                None,
+            )
         more = _repeats(ratio, margin)
-        return "inconclusive", f"{words}; up to {percent(PLAUSIBLE_RUN_SD)} has been seen " \
-                               f"elsewhere. About {more} runs an arm would settle it.", None  # fmt: skip
+        return (
+            "inconclusive",
+            f"{words}; up to {percent(PLAUSIBLE_RUN_SD)} has been seen "
+            f"elsewhere. About {more} runs an arm would settle it.",
+            None,
+        )
     beyond = abs(math.log(ratio.value)) - abs(math.log1p(math.copysign(margin, ratio.value - 1)))
     tips = difference_tips_at(math.exp(beyond))
-    words = f"Outside the margin of {within}: stands while the run-to-run sd is below " \
-            f"{percent(tips, 2)}."  # fmt: skip
+    words = (
+        f"Outside the margin of {within}: stands while the run-to-run sd is below "
+        f"{percent(tips, 2)}."
+    )
     if not (1 - margin <= ratio.lo <= 1 + margin or 1 - margin <= ratio.hi <= 1 + margin) and (
         tips >= PLAUSIBLE_RUN_SD
     ):

@@ -58,36 +58,53 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     if sides["against"] and claim.expects == "no_gain":
         verdict = "refuted"
     label = label_of(claim.metric)
-    what = {"better": "better", "worse": "worse",
-            "no_gain": f"no more than {claim.margin:g} % better"}[claim.expects]  # fmt: skip
-    head = (f"{claim.treatment} was expected to have {what} {label} than {claim.baseline}: so it "
-            f"is at {len(sides['for'])} of {len(pairs)} loads, not so at "
-            f"{len(sides['against'])}, open at {len(sides['open'])}.")  # fmt: skip
+    what = {
+        "better": "better",
+        "worse": "worse",
+        "no_gain": f"no more than {claim.margin:g} % better",
+    }[claim.expects]
+    head = (
+        f"{claim.treatment} was expected to have {what} {label} than {claim.baseline}: so it "
+        f"is at {len(sides['for'])} of {len(pairs)} loads, not so at "
+        f"{len(sides['against'])}, open at {len(sides['open'])}."
+    )
     reasons = [head]
     for base, treat, found in (*sides["against"], *sides["for"], *sides["open"]):
         room = ""
         slots = capacity(base).slots
         if claim.given and slots is not None:
             room = f", where {show(slots.value)} slots are there"
-        reasons.append(f"{treat.workload}, {treat.concurrency} in flight{room}: "
-                       f"{contrast_text(found, claim.baseline, claim.treatment)}.")  # fmt: skip
+        reasons.append(
+            f"{treat.workload}, {treat.concurrency} in flight{room}: "
+            f"{contrast_text(found, claim.baseline, claim.treatment)}."
+        )
     cells = tuple(dict.fromkeys(cell for base, treat, _ in pairs for cell in (base, treat)))
     return Judgement(
-        verdict, tuple(reasons),
-        tuple(found.ratio.estimate(f"{label} ratio, {treat.workload}, {treat.concurrency} in "
-                                   "flight", f"{claim.treatment} / {claim.baseline}")
-              for _, treat, found in pairs),
-        assumptions=tuple(dict.fromkeys(
-            (*left_out, *(a for cell in cells for a in cell.assumptions)))),
+        verdict,
+        tuple(reasons),
+        tuple(
+            found.ratio.estimate(
+                f"{label} ratio, {treat.workload}, {treat.concurrency} in flight",
+                f"{claim.treatment} / {claim.baseline}",
+            )
+            for _, treat, found in pairs
+        ),
+        assumptions=tuple(
+            dict.fromkeys((*left_out, *(a for cell in cells for a in cell.assumptions)))
+        ),
         confounds=moved(pairs[0][0].arm, pairs[0][1].arm),
-        flips=f"loads at which {claim.treatment} is {what}" if verdict == "refuted"
+        flips=f"loads at which {claim.treatment} is {what}"
+        if verdict == "refuted"
         else f"one load at which {claim.treatment} clearly is not {what}",
         cells=cells,
         experiment=Experiment(
-            (claim.baseline, claim.treatment), pairs[0][0].workload,
+            (claim.baseline, claim.treatment),
+            pairs[0][0].workload,
             tuple(dict.fromkeys(b.concurrency for b, _, _ in pairs if b.concurrency is not None)),
-        ) if single(cells) else None,
-    )  # fmt: skip
+        )
+        if single(cells)
+        else None,
+    )
 
 
 def _side(claim: Claim, found: Contrast) -> str:
@@ -102,9 +119,7 @@ def _side(claim: Claim, found: Contrast) -> str:
     return "for" if good == (claim.expects == "better") else "against"
 
 
-def _pairs(
-    claim: Claim, ev: Evidence
-) -> tuple[list[tuple[Cell, Cell, Contrast]], list[str]]:  # fmt: skip
+def _pairs(claim: Claim, ev: Evidence) -> tuple[list[tuple[Cell, Cell, Contrast]], list[str]]:
     workloads = [ev.workload(claim.workload)] if claim.workload else list(ev.study.workloads)
     pairs, left_out = [], []
     for workload in workloads:
@@ -118,8 +133,10 @@ def _pairs(
                 slots = capacity(base).slots
                 if slots is None or slots.lo < SPARE * (base.concurrency or 0):
                     known = "unknown" if slots is None else show(slots.value)
-                    left_out.append(f"{base.name} is left out: its slots ({known}) are not "
-                                    f"{percent(SPARE, 0)} of the load")  # fmt: skip
+                    left_out.append(
+                        f"{base.name} is left out: its slots ({known}) are not "
+                        f"{percent(SPARE, 0)} of the load"
+                    )
                     continue
             pairs.append((base, treat, contrast(ev, base, treat, claim.metric)))
     return pairs, left_out

@@ -8,12 +8,13 @@ some of that for activations; between the two the claim is inconclusive.
 from __future__ import annotations
 
 from analysis.claims import ClaimBase
-from analysis.evidence import BadClaim, Evidence, Judgement, stated
+from analysis.evidence import BadClaim, Evidence, Judgement
 from analysis.hardware import Gpu, find_gpu
 from analysis.hardware import nearest as nearest_gpu
 from analysis.model import Estimate, Source, Verdict
 from analysis.models import Model, find_model, models
 from analysis.quantity import constant
+from analysis.reference import stated
 from analysis.study import nearest
 from analysis.wording import listing, percent, show
 
@@ -54,29 +55,47 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         parts.append(_sizes(claim, ev, gpu, numbers))
     if claim.type:
         has = gpu.supports(claim.type)
-        parts.append(_yes(has == claim.fits, f"{gpu.name} (compute capability "
-                          f"{gpu.compute_capability}) {'has' if has else 'has no'} {claim.type} "
-                          "arithmetic"))  # fmt: skip
+        parts.append(
+            _yes(
+                has == claim.fits,
+                f"{gpu.name} (compute capability "
+                f"{gpu.compute_capability}) {'has' if has else 'has no'} {claim.type} "
+                "arithmetic",
+            )
+        )
     if claim.method:
         runs = gpu.runs(claim.method)
         if runs is None:
             raise BadClaim(f"asks for method {claim.method!r}, which hardware.toml does not know")
-        parts.append(_yes(runs == claim.fits, f"vLLM {'runs' if runs else 'does not run'} "
-                          f"{claim.method} on {gpu.name}"))  # fmt: skip
+        parts.append(
+            _yes(
+                runs == claim.fits,
+                f"vLLM {'runs' if runs else 'does not run'} {claim.method} on {gpu.name}",
+            )
+        )
     if not parts:
         raise BadClaim("has no `models`, `type`, `method` or `memory`; add one")
     verdicts = {verdict for verdict, _ in parts}
     worst: Verdict = (
-        "refuted" if "refuted" in verdicts
-        else "inconclusive" if "inconclusive" in verdicts else "supported"
-    )  # fmt: skip
+        "refuted"
+        if "refuted" in verdicts
+        else "inconclusive"
+        if "inconclusive" in verdicts
+        else "supported"
+    )
     parts.sort(key=lambda part: ("refuted", "inconclusive", "supported").index(part[0]))
     return Judgement(
-        worst, tuple(f"{text}." for _, text in parts), tuple(numbers),
-        assumptions=(f"vLLM uses {percent(UTILISATION, 0)} of the memory and keeps "
-                     f"{show(ACTIVATIONS, 'B')} of it for activations",) if claim.models else (),
+        worst,
+        tuple(f"{text}." for _, text in parts),
+        tuple(numbers),
+        assumptions=(
+            f"vLLM uses {percent(UTILISATION, 0)} of the memory and keeps "
+            f"{show(ACTIVATIONS, 'B')} of it for activations",
+        )
+        if claim.models
+        else (),
         flips="another memory size, model size or KV cache",
-    )  # fmt: skip
+    )
 
 
 def _yes(right: bool, text: str) -> tuple[Verdict, str]:
@@ -88,44 +107,74 @@ def _memory(claim: Claim, gpu: Gpu, numbers: list[Estimate]) -> tuple[Verdict, s
     target = stated(claim.memory)
     gib = gpu.memory_bytes / 2.0**30
     numbers.append(
-        constant(gpu.memory_bytes, "B").estimate("GPU memory", gpu.name).__class__(
-            "GPU memory", gpu.memory_bytes, gpu.memory_bytes, gpu.memory_bytes, "B", "datasheet",
-            gpu.name, (Source("hardware.toml", f"{gpu.name}, memory"),),
+        constant(gpu.memory_bytes, "B")
+        .estimate("GPU memory", gpu.name)
+        .__class__(
+            "GPU memory",
+            gpu.memory_bytes,
+            gpu.memory_bytes,
+            gpu.memory_bytes,
+            "B",
+            "datasheet",
+            gpu.name,
+            (Source("hardware.toml", f"{gpu.name}, memory"),),
         )
-    )  # fmt: skip
+    )
     sizes = (gib, gpu.memory_bytes / 1e9)
     # Cards are sold in rounded sizes: a driver shows up to 7 % less than the box says.
     right = any(size * 0.98 <= target.value <= size * 1.07 for size in sizes)
-    return _yes(right, f"{gpu.name} has {show(gpu.memory_bytes, 'B')}, the sentence says "
-                       f"{claim.memory} GB")  # fmt: skip
+    return _yes(
+        right, f"{gpu.name} has {show(gpu.memory_bytes, 'B')}, the sentence says {claim.memory} GB"
+    )
 
 
-def _sizes(
-    claim: Claim, ev: Evidence, gpu: Gpu, numbers: list[Estimate]
-) -> tuple[Verdict, str]:  # fmt: skip
+def _sizes(claim: Claim, ev: Evidence, gpu: Gpu, numbers: list[Estimate]) -> tuple[Verdict, str]:
     need = 0.0
     for name in claim.models:
         model = find_model(name)
         if model is None:
             known = [m.name for m in models()]
-            raise BadClaim(f"names model {name!r}, which models.toml does not have; "
-                           f"{nearest(name, known)}")  # fmt: skip
+            raise BadClaim(
+                f"names model {name!r}, which models.toml does not have; {nearest(name, known)}"
+            )
         weights, source = _weights(ev, name, model)
         kv = float(claim.kv_tokens * model.kv_bytes_per_token())
         need += weights + kv
-        numbers.append(Estimate(f"weights of {name}", weights, weights, weights, "B", "exact",
-                                "weights held", (source,)))  # fmt: skip
+        numbers.append(
+            Estimate(
+                f"weights of {name}",
+                weights,
+                weights,
+                weights,
+                "B",
+                "exact",
+                "weights held",
+                (source,),
+            )
+        )
         if kv:
-            numbers.append(Estimate(f"KV of {name}", kv, kv, kv, "B", "exact",
-                                    f"{claim.kv_tokens:,} tokens"))  # fmt: skip
+            numbers.append(
+                Estimate(f"KV of {name}", kv, kv, kv, "B", "exact", f"{claim.kv_tokens:,} tokens")
+            )
     room = UTILISATION * gpu.memory_bytes - ACTIVATIONS
-    numbers.append(Estimate("room", room, room, room, "B", "assumed",
-                            "0.9 x memory - activations",
-                            (Source("hardware.toml", f"{gpu.name}, memory"),)))  # fmt: skip
+    numbers.append(
+        Estimate(
+            "room",
+            room,
+            room,
+            room,
+            "B",
+            "assumed",
+            "0.9 x memory - activations",
+            (Source("hardware.toml", f"{gpu.name}, memory"),),
+        )
+    )
     what = listing(claim.models)
     tokens = f" with {claim.kv_tokens:,} tokens of KV" if claim.kv_tokens else ""
-    text = f"{what}{tokens} need {show(need, 'B')}; {gpu.name} has {show(gpu.memory_bytes, 'B')}, " \
-           f"of which about {show(room, 'B')} is usable"  # fmt: skip
+    text = (
+        f"{what}{tokens} need {show(need, 'B')}; {gpu.name} has {show(gpu.memory_bytes, 'B')}, "
+        f"of which about {show(room, 'B')} is usable"
+    )
     if need <= room:
         return _yes(claim.fits, text)
     if need > gpu.memory_bytes:

@@ -41,29 +41,51 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     parts: list[tuple[Verdict, str]] = []
     for flag in claim.flags:
         has = flag in known
-        parts.append(_yes(has == claim.present, f"{claim.command}{version} "
-                          f"{'has' if has else 'has no'} {flag}"))  # fmt: skip
+        parts.append(
+            _yes(
+                has == claim.present,
+                f"{claim.command}{version} {'has' if has else 'has no'} {flag}",
+            )
+        )
     if claim.successor:
         parts.append(_successor(claim, page, known))
     if claim.choices:
         parts.append(_choices(claim, page))
     if claim.takes_value is not None:
         has_value = _metavar(page, claim.flags[0]) is not None
-        parts.append(_yes(has_value == claim.takes_value, f"{claim.flags[0]} "
-                          f"{'takes' if has_value else 'takes no'} value"))  # fmt: skip
+        parts.append(
+            _yes(
+                has_value == claim.takes_value,
+                f"{claim.flags[0]} {'takes' if has_value else 'takes no'} value",
+            )
+        )
     verdict: Verdict = (
-        "refuted" if any(v == "refuted" for v, _ in parts)
-        else "inconclusive" if any(v == "inconclusive" for v, _ in parts) else "supported"
-    )  # fmt: skip
+        "refuted"
+        if any(v == "refuted" for v, _ in parts)
+        else "inconclusive"
+        if any(v == "inconclusive" for v, _ in parts)
+        else "supported"
+    )
     parts.sort(key=lambda part: ("refuted", "inconclusive", "supported").index(part[0]))
     line = _line_of(page, claim.successor or claim.flags[0])
     found = float(sum(flag in known for flag in claim.flags))
-    number = Estimate("flags found", found, found, found, "", "exact",
-                      f"of {len(claim.flags)} looked for in the help text",
-                      (Source(page.source.file, line),))  # fmt: skip
-    return Judgement(verdict, tuple(f"{text}." for _, text in parts), (number,),
-                     assumptions=("flags named in the prose of a help text count as present",),
-                     flips="another version of the command")  # fmt: skip
+    number = Estimate(
+        "flags found",
+        found,
+        found,
+        found,
+        "",
+        "exact",
+        f"of {len(claim.flags)} looked for in the help text",
+        (Source(page.source.file, line),),
+    )
+    return Judgement(
+        verdict,
+        tuple(f"{text}." for _, text in parts),
+        (number,),
+        assumptions=("flags named in the prose of a help text count as present",),
+        flips="another version of the command",
+    )
 
 
 def _yes(right: bool, text: str) -> tuple[Verdict, str]:
@@ -77,9 +99,11 @@ def _successor(claim: Claim, page: HelpText, known: list[str]) -> tuple[Verdict,
         return "supported", f"{claim.successor} carries the words of {claim.flags[0]}"
     there = "exists" if claim.successor in known else "does not exist"
     if heirs:
-        return "refuted", (f"the successor is {listing(heirs, 'or')}, which carries the words "
-                           f"“{' '.join(sorted(words))}”; {claim.successor} {there} and is "
-                           "another switch")  # fmt: skip
+        return "refuted", (
+            f"the successor is {listing(heirs, 'or')}, which carries the words "
+            f"“{' '.join(sorted(words))}”; {claim.successor} {there} and is "
+            "another switch"
+        )
     return "inconclusive", f"no flag carries the words of {claim.flags[0]}"
 
 
@@ -88,8 +112,9 @@ def _choices(claim: Claim, page: HelpText) -> tuple[Verdict, str]:
     if found is None:
         return "inconclusive", f"the help text lists no choices of {claim.flags[0]}"
     values = [value.strip() for value in found.group(1).split(",")]
-    return _yes(set(values) == set(claim.choices),
-                f"{claim.flags[0]} takes {listing(values, 'or')}")  # fmt: skip
+    return _yes(
+        set(values) == set(claim.choices), f"{claim.flags[0]} takes {listing(values, 'or')}"
+    )
 
 
 def _metavar(page: HelpText, flag: str) -> str | None:

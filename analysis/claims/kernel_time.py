@@ -38,8 +38,10 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     after = ev.need(treat, "mean_itl")
     floor = step_floor(base)
     if floor is None:
-        raise Missing(f"a profiler trace of {claim.baseline} and {claim.treatment}",
-                      "GEMM time >= weights / bandwidth needs model size and GPU")  # fmt: skip
+        raise Missing(
+            f"a profiler trace of {claim.baseline} and {claim.treatment}",
+            "GEMM time >= weights / bandwidth needs model size and GPU",
+        )
     bound = (after / floor.weights).as_unit("")
     if bound.hi >= 1 - claim.margin / 100:
         raise Missing(
@@ -50,20 +52,30 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     verdict: Verdict = "refuted" if claim.change == "unchanged" else "supported"
     return Judgement(
         verdict,
-        (f"GEMM time fell by at least {percent(1 - bound.hi, 0)}: reading the weights takes "
-         f"{show(floor.weights.value, 's')} of each step in {claim.baseline} at the least, and a "
-         f"whole step of {claim.treatment} takes {show(after.value, 's')}.",),
         (
-            floor.weights.estimate(f"least GEMM time a step, {claim.baseline}",
-                                   "weights read / memory bandwidth"),
+            f"GEMM time fell by at least {percent(1 - bound.hi, 0)}: reading the weights takes "
+            f"{show(floor.weights.value, 's')} of each step in {claim.baseline} at the least, and a "
+            f"whole step of {claim.treatment} takes {show(after.value, 's')}.",
+        ),
+        (
+            floor.weights.estimate(
+                f"least GEMM time a step, {claim.baseline}", "weights read / memory bandwidth"
+            ),
             after.estimate(f"most GEMM time a step, {claim.treatment}", "mean ITL"),
             bound.estimate("greatest ratio of GEMM times", "treatment / baseline"),
         ),
-        assumptions=("no step of the treatment is skipped (ITL is the time of a step)",
-                     "data-sheet memory bandwidth is not exceeded"),
+        assumptions=(
+            "no step of the treatment is skipped (ITL is the time of a step)",
+            "data-sheet memory bandwidth is not exceeded",
+        ),
         confounds=moved(base.arm, treat.arm),
         flips="a trace in which both arms spend equal time in matrix multiplications",
         cells=(base, treat),
-        experiment=Experiment((claim.baseline, claim.treatment), claim.workload,
-                              (claim.concurrency,), repeats=1, note="--profile"),
-    )  # fmt: skip
+        experiment=Experiment(
+            (claim.baseline, claim.treatment),
+            claim.workload,
+            (claim.concurrency,),
+            repeats=1,
+            note="--profile",
+        ),
+    )

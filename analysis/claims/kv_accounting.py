@@ -43,20 +43,24 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         each = (printed / tokens).as_unit("B")
         one_gpu = kv_token_bytes(arm)
         if one_gpu is None:
-            raise BadClaim(f"asks for the KV geometry of {claim.arm}, whose model is not in "
-                           "models.toml; name the model in study.toml")  # fmt: skip
+            raise BadClaim(
+                f"asks for the KV geometry of {claim.arm}, whose model is not in "
+                "models.toml; name the model in study.toml"
+            )
         ranks = arm.spec.tensor_parallel * arm.spec.pipeline_parallel
         whole = one_gpu * float(ranks)
         numbers += [
             each.estimate("bytes a token as printed", "printed KV size / KV tokens"),
-            one_gpu.estimate("bytes a token on one GPU", "2 x layers x KV heads x head dim x "
-                             "bytes / ranks"),
+            one_gpu.estimate(
+                "bytes a token on one GPU", "2 x layers x KV heads x head dim x bytes / ranks"
+            ),
             whole.estimate("bytes a token on all GPUs"),
-        ]  # fmt: skip
-        fits = {"per_gpu": _close(each.value, one_gpu.value),
-                "total": _close(each.value, whole.value)}  # fmt: skip
-        text = (f"{show(printed.value, 'B')} for {show(tokens.value, 'tok')} is "
-                f"{span(each)} a token")  # fmt: skip
+        ]
+        fits = {
+            "per_gpu": _close(each.value, one_gpu.value),
+            "total": _close(each.value, whole.value),
+        }
+        text = f"{show(printed.value, 'B')} for {show(tokens.value, 'tok')} is {span(each)} a token"
         if ranks == 1 and fits["total"]:
             verdicts.append("supported")
             reasons.append(
@@ -64,32 +68,46 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             )
         elif not any(fits.values()):
             verdicts.append("inconclusive")
-            reasons.append(f"{text}, neither one GPU's {show(one_gpu.value, 'B')} nor all GPUs' "
-                           f"{show(whole.value, 'B')}; a figure is off.")  # fmt: skip
+            reasons.append(
+                f"{text}, neither one GPU's {show(one_gpu.value, 'B')} nor all GPUs' "
+                f"{show(whole.value, 'B')}; a figure is off."
+            )
         else:
             meaning = "per_gpu" if fits["per_gpu"] else "total"
             verdicts.append("supported" if meaning == claim.reads else "refuted")
             in_all = printed.value * (ranks if meaning == "per_gpu" else 1)
-            reasons.append(f"{text}, the share of {'one GPU' if meaning == 'per_gpu' else 'all'} "
-                           f"of {ranks}, so the arm holds {show(in_all, 'B')} in all.")  # fmt: skip
+            reasons.append(
+                f"{text}, the share of {'one GPU' if meaning == 'per_gpu' else 'all'} "
+                f"of {ranks}, so the arm holds {show(in_all, 'B')} in all."
+            )
     if claim.compared_with:
         other = ev.arm(claim.compared_with)
         mine, theirs = ev.fact(arm, "kv_tokens_total"), ev.fact(other, "kv_tokens_total")
         ratio = (mine / theirs).as_unit("")
-        numbers.append(ratio.estimate("KV tokens ratio", f"{claim.arm} / {claim.compared_with}, "
-                                      "all engines"))  # fmt: skip
+        numbers.append(
+            ratio.estimate("KV tokens ratio", f"{claim.arm} / {claim.compared_with}, all engines")
+        )
         more = ratio.lo > 1
         less = ratio.hi < 1
         right = more if claim.has == "more" else less
         verdicts.append("supported" if right else "refuted" if more or less else "inconclusive")
-        reasons.append(f"{claim.arm} holds {show(mine.value, 'tok')} of KV in all, "
-                       f"{claim.compared_with} {show(theirs.value, 'tok')}: {span(ratio)} x.")  # fmt: skip
+        reasons.append(
+            f"{claim.arm} holds {show(mine.value, 'tok')} of KV in all, "
+            f"{claim.compared_with} {show(theirs.value, 'tok')}: {span(ratio)} x."
+        )
     worst: Verdict = (
-        "refuted" if "refuted" in verdicts
-        else "inconclusive" if "inconclusive" in verdicts else "supported"
-    )  # fmt: skip
-    return Judgement(worst, tuple(reasons), tuple(numbers),
-                     flips="another size or token count in the start-up log")  # fmt: skip
+        "refuted"
+        if "refuted" in verdicts
+        else "inconclusive"
+        if "inconclusive" in verdicts
+        else "supported"
+    )
+    return Judgement(
+        worst,
+        tuple(reasons),
+        tuple(numbers),
+        flips="another size or token count in the start-up log",
+    )
 
 
 def _close(found: float, expected: float) -> bool:

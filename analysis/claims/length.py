@@ -47,11 +47,11 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             f"{over} of {plural(n, 'request')} pass {limit:,} tokens with their output "
             f"({percent(share)}) and would be refused, although the longest prompt is "
             f"{int(sample.prompt.max()):,} and {prompts_over} prompts alone pass it."
-            if over else
-            f"All {plural(n, 'request')} fit {limit:,} tokens: the longest prompt with its output "
+            if over
+            else f"All {plural(n, 'request')} fit {limit:,} tokens: the longest prompt with its output "
             f"is {int(total.max()):,}.",
         ),
         (counted.estimate("requests refused", "prompt + output tokens > limit"),),
         assumptions=(f"the sample of {plural(n, 'request')} stands for the workload",),
         flips="requests whose prompt and output together lie on the other side of the limit",
-    )  # fmt: skip
+    )

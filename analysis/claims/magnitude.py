@@ -15,9 +15,10 @@ from typing import Literal
 
 from analysis.claims import ClaimBase
 from analysis.claims._common import compare_runs, moved, rounded
-from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Ref, single, stated
+from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, single
 from analysis.model import Verdict
 from analysis.quantity import Quantity
+from analysis.reference import Ref, cells_of, describe, resolve, stated
 from analysis.stats import difference_tips_at
 from analysis.wording import percent, show, span
 
@@ -54,7 +55,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     """Compute the number, with every base the sentence allows, and compare."""
     bases = [claim.base] if claim.base or claim.measure != "percent" else ["against", "of"]
     readings = [_read(claim, ev, base) for base in bases]
-    cells = ev.cells_of(claim.of, claim.against)
+    cells = cells_of(ev, claim.of, claim.against)
     verdicts = {reading.verdict for reading in readings}
     verdict: Verdict = readings[0].verdict if len(verdicts) == 1 else "inconclusive"
     reasons = [reading.words for reading in readings]
@@ -76,25 +77,34 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     experiment = None
     if cells and single(cells):
         experiment = Experiment(
-            tuple(dict.fromkeys(arm.name for arm in arms)), cells[0].workload,
+            tuple(dict.fromkeys(arm.name for arm in arms)),
+            cells[0].workload,
             tuple(dict.fromkeys(c.concurrency for c in cells if c.concurrency is not None)),
-        )  # fmt: skip
+        )
     return Judgement(
-        verdict, tuple(reasons), numbers, confounds=confounds, cells=cells,
+        verdict,
+        tuple(reasons),
+        numbers,
+        confounds=confounds,
+        cells=cells,
         assumptions=tuple(dict.fromkeys(a for c in cells for a in c.assumptions))
-        + ((f"“about” is read as within {percent(ABOUT, 0)}",)
-           if claim.relation == "about" else ()),
-        flips=_flips(claim, verdict), experiment=experiment,
-    )  # fmt: skip
+        + (
+            (f"“about” is read as within {percent(ABOUT, 0)}",) if claim.relation == "about" else ()
+        ),
+        flips=_flips(claim, verdict),
+        experiment=experiment,
+    )
 
 
 def _read(claim: Claim, ev: Evidence, base: str) -> _Reading:
     observed = _observed(claim, ev, base)
     target = stated(claim.stated, _unit(claim))
     if target.unit != observed.unit:
-        raise BadClaim(f"states {claim.stated} in {claim.unit or 'no unit'} where the figure is "
-                       f"in {observed.unit or 'no unit'}; set unit")  # fmt: skip
-    verdict, words = _compare(claim, observed, target)
+        raise BadClaim(
+            f"states {claim.stated} in {claim.unit or 'no unit'} where the figure is "
+            f"in {observed.unit or 'no unit'}; set unit"
+        )
+    verdict, words = _compare(claim, ev, observed, target, base)
     subject = _subject(ev, claim, base)
     shown = percent_span(observed) if claim.measure in ("percent", "share") else span(observed)
     return _Reading(observed, base, verdict, f"{subject} is {shown}, {words}.")
@@ -105,12 +115,12 @@ def _unit(claim: Claim) -> str:
 
 
 def _observed(claim: Claim, ev: Evidence, base: str) -> Quantity:
-    of = ev.resolve(claim.of)
+    of = resolve(ev, claim.of)
     if claim.measure == "value":
         return of
     if claim.against is None:
         raise BadClaim(f"measures a {claim.measure} and has no `against`; add the other figure")
-    against = ev.resolve(claim.against)
+    against = resolve(ev, claim.against)
     if claim.measure in ("ratio", "share"):
         return (of / against).as_unit("")
     if claim.measure == "difference":
@@ -118,12 +128,11 @@ def _observed(claim: Claim, ev: Evidence, base: str) -> Quantity:
     return ((of - against) / (of if base == "of" else against)).as_unit("")
 
 
-def _compare(claim: Claim, observed: Quantity, target: Quantity) -> tuple[Verdict, str]:
+def _compare(
+    claim: Claim, ev: Evidence, observed: Quantity, target: Quantity, base: str
+) -> tuple[Verdict, str]:
     """Verdict and the half sentence that carries it."""
     printed = f"the stated {claim.stated} {_unit(claim)}".rstrip()
-    factor = 1.0
-    if target.value:
-        factor = target.value / float(claim.stated.replace(",", ""))
     if claim.relation in ("at_least", "at_most"):
         bound = target.value
         inside = observed.lo >= bound if claim.relation == "at_least" else observed.hi <= bound
@@ -140,12 +149,62 @@ def _compare(claim: Claim, observed: Quantity, target: Quantity) -> tuple[Verdic
         hi = max(hi, target.value + ABOUT * abs(target.value))
         if lo <= observed.value <= hi:
             return "supported", f"within {percent(ABOUT, 0)} of {printed}"
-    places = len(claim.stated.replace(",", "").partition(".")[2])
-    if rounded(observed.value / factor, places) == rounded(target.value / factor, places):
+    if _rounds_to(claim, observed.value, target):
         return "supported", f"which rounds to {printed}"
-    if observed.hi < lo or observed.lo > hi:
-        return "refuted", f"not {printed}"
-    return "inconclusive", f"which is not {printed}, though the rounding of the prints allows it"
+    repeats = _repeats(claim, ev)
+    hits = sum(_rounds_to(claim, value, target) for value in repeats)
+    if hits:
+        return (
+            "supported",
+            f"the mean of {len(repeats)} runs, and {hits} of them rounds to {printed}",
+        )
+    if observed.hi >= lo and observed.lo <= hi:
+        return (
+            "inconclusive",
+            f"which is not {printed}, though the rounding of the prints allows it",
+        )
+    spread = _between_runs(claim, ev, base)
+    if spread is not None and spread[1] >= lo and spread[0] <= hi:
+        return (
+            "inconclusive",
+            f"which is not {printed}, though the spread between repeats allows it",
+        )
+    return "refuted", f"not {printed}"
+
+
+def _rounds_to(claim: Claim, value: float, target: Quantity) -> bool:
+    """Whether a value in base units prints as the stated number."""
+    number = float(claim.stated.replace(",", ""))
+    factor = target.value / number if number else 1.0
+    places = len(claim.stated.replace(",", "").partition(".")[2])
+    return rounded(value / factor, places) == rounded(number, places)
+
+
+def _repeats(claim: Claim, ev: Evidence) -> list[float]:
+    """A quoted figure may be any one of several repeats' own."""
+    if claim.measure != "value" or not _is_cell(claim.of):
+        return []
+    values = cells_of(ev, claim.of)[0].each(claim.of.metric)
+    return [q.value * claim.of.times for q in values] if len(values) > 1 else []
+
+
+def _between_runs(claim: Claim, ev: Evidence, base: str) -> tuple[float, float] | None:
+    """95 % interval between repeats, on the scale of the measure."""
+    if claim.against is None or not (_is_cell(claim.of) and _is_cell(claim.against)):
+        return None
+    if (
+        claim.measure not in ("ratio", "share", "percent")
+        or claim.of.metric != claim.against.metric
+    ):
+        return None
+    found = compare_runs(cells_of(ev, claim.against)[0], cells_of(ev, claim.of)[0], claim.of.metric)
+    if found.n_baseline < 2 or found.n_treatment < 2:
+        return None
+    if claim.measure != "percent":
+        return found.lo, found.hi
+    if base == "of":
+        return 1 - 1 / found.lo, 1 - 1 / found.hi
+    return found.lo - 1, found.hi - 1
 
 
 def _noise(claim: Claim, ev: Evidence) -> list[str]:
@@ -153,18 +212,22 @@ def _noise(claim: Claim, ev: Evidence) -> list[str]:
     a, b = claim.against, claim.of
     if a is None or claim.measure == "value" or not (_is_cell(a) and _is_cell(b)):
         return []
-    base, treat = ev.cells_of(a)[0], ev.cells_of(b)[0]
+    base, treat = cells_of(ev, a)[0], cells_of(ev, b)[0]
     if a.metric != b.metric or base is treat:
         return []
     found = compare_runs(base, treat, a.metric)
     if found.n_baseline > 1 and found.n_treatment > 1:
-        text = (f"Between repeats ({found.method}, n = {found.n_baseline} and "
-                f"{found.n_treatment}) the ratio is {found.ratio:.3f} "
-                f"[{found.lo:.3f}, {found.hi:.3f}].")  # fmt: skip
+        text = (
+            f"Between repeats ({found.method}, n = {found.n_baseline} and "
+            f"{found.n_treatment}) the ratio is {found.ratio:.3f} "
+            f"[{found.lo:.3f}, {found.hi:.3f}]."
+        )
         return [text, *(w[0].upper() + w[1:] + "." for w in found.warnings)]
     tips = difference_tips_at(found.ratio)
-    return [f"Single runs: that there is a difference at all stands while the run-to-run sd is "
-            f"below {percent(tips, 2)}."]  # fmt: skip
+    return [
+        f"Single runs: that there is a difference at all stands while the run-to-run sd is "
+        f"below {percent(tips, 2)}."
+    ]
 
 
 def _is_cell(ref: Ref) -> bool:
@@ -172,11 +235,11 @@ def _is_cell(ref: Ref) -> bool:
 
 
 def _subject(ev: Evidence, claim: Claim, base: str) -> str:
-    of = ev.describe(claim.of)
+    of = describe(claim.of)
     text = of[0].upper() + of[1:]
     if claim.against is None or claim.measure == "value":
         return text
-    against = ev.describe(claim.against)
+    against = describe(claim.against)
     if claim.measure == "ratio":
         return f"{text} over {against}"
     if claim.measure == "share":
@@ -199,10 +262,10 @@ def _name(claim: Claim, base: str) -> str:
 
 
 def _definition(ev: Evidence, claim: Claim, base: Ref | None) -> str:
-    text = ev.describe(claim.of)
+    text = describe(claim.of)
     if claim.against is not None:
-        text += f"; against {ev.describe(claim.against)}"
-    return text if base is None else f"{text}; base: {ev.describe(base)}"
+        text += f"; against {describe(claim.against)}"
+    return text if base is None else f"{text}; base: {describe(base)}"
 
 
 def _flips(claim: Claim, verdict: Verdict) -> str:

@@ -45,8 +45,9 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     if not pairs:
         raise Missing(
             f"a result file of {claim.arm} and of {listing(others, 'or')} at the same number of "
-            "requests in flight", "no two of these arms were measured at equal load",
-        )  # fmt: skip
+            "requests in flight",
+            "no two of these arms were measured at equal load",
+        )
     for_, against, open_ = [], [], []
     for mine, other, found in pairs:
         verdict = better(claim.metric, found.direction)
@@ -60,12 +61,12 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     label, loads = label_of(claim.metric), len({(m.workload, m.concurrency) for m, _, _ in pairs})
     head = {
         "refuted": f"{claim.arm} does not have the {claim.sense} {label} at every load: "
-                   f"{len(against)} of {len(pairs)} comparisons over {loads} loads go the other way",
+        f"{len(against)} of {len(pairs)} comparisons over {loads} loads go the other way",
         "inconclusive": f"{len(open_)} of {len(pairs)} comparisons of {label} over {loads} loads "
-                        "are within rounding or run-to-run noise; the rest agree",
+        "are within rounding or run-to-run noise; the rest agree",
         "supported": f"{claim.arm} has the {claim.sense} {label} in all {len(pairs)} comparisons "
-                     f"over {loads} loads",
-    }[verdict_]  # fmt: skip
+        f"over {loads} loads",
+    }[verdict_]
     reasons = [head + ".", *(_words(*item, claim) for item in (*against, *open_))]
     if not against and not open_:
         closest = min(for_, key=lambda item: abs(item[2].ratio.value - 1))
@@ -84,24 +85,28 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             for mine, other, found in pairs
         ),
         assumptions=left_out,
-        confounds=tuple(dict.fromkeys(
-            f"{other.arm.name}: {field}" for _, other, _ in pairs
-            for field in moved(ev.arm(claim.arm), other.arm)
-        )),
+        confounds=tuple(
+            dict.fromkeys(
+                f"{other.arm.name}: {field}"
+                for _, other, _ in pairs
+                for field in moved(ev.arm(claim.arm), other.arm)
+            )
+        ),
         flips=f"one load at which {claim.arm} clearly is not the {claim.sense}"
-        if verdict_ != "refuted" else "every load at which it is not, measured again and reversed",
+        if verdict_ != "refuted"
+        else "every load at which it is not, measured again and reversed",
         cells=cells,
         experiment=Experiment(
             (claim.arm, *dict.fromkeys(other.arm.name for _, other, _ in settle)),
             settle[0][0].workload,
             tuple(dict.fromkeys(m.concurrency for m, _, _ in settle if m.concurrency is not None)),
-        ) if single(cells) else None,
-    )  # fmt: skip
+        )
+        if single(cells)
+        else None,
+    )
 
 
-def _pairs(
-    claim: Claim, ev: Evidence, others: list[str]
-) -> list[tuple[Cell, Cell, Contrast]]:  # fmt: skip
+def _pairs(claim: Claim, ev: Evidence, others: list[str]) -> list[tuple[Cell, Cell, Contrast]]:
     workloads = [ev.workload(claim.workload)] if claim.workload else list(ev.study.workloads)
     pairs = []
     for workload in workloads:
@@ -118,11 +123,15 @@ def _pairs(
 
 def _words(mine: Cell, other: Cell, found: Contrast, claim: Claim) -> str:
     a, b = mine.metric(claim.metric), other.metric(claim.metric)
-    values = "" if a is None or b is None else (
-        f"{show(a.value, a.unit)} against {show(b.value, b.unit)} of {other.arm.name}"
-    )  # fmt: skip
-    return (f"{mine.workload} at {mine.concurrency} in flight: {values} "
-            f"({signed_percent(found.ratio.value - 1)}; {found.reason}).")  # fmt: skip
+    values = (
+        ""
+        if a is None or b is None
+        else (f"{show(a.value, a.unit)} against {show(b.value, b.unit)} of {other.arm.name}")
+    )
+    return (
+        f"{mine.workload} at {mine.concurrency} in flight: {values} "
+        f"({signed_percent(found.ratio.value - 1)}; {found.reason})."
+    )
 
 
 def _left_out(

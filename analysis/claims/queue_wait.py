@@ -17,7 +17,7 @@ from analysis.claims import ClaimBase
 from analysis.claims._common import moved
 from analysis.dataset import Cell
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement
-from analysis.model import Figure, Source, Verdict
+from analysis.model import Estimate, Figure, Source, Verdict
 from analysis.quantity import Quantity, constant, quantity
 from analysis.wording import percent, show, span
 
@@ -68,19 +68,36 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         cells = (cell, other)
         confounds = moved(other.arm, cell.arm, besides={claim.limit})
         if len(confounds) > 0 and verdict == "supported":
-            reasons = (*reasons, f"{len(confounds)} other fields moved too; that the wait is one "
-                       "for slots is settled by counting, not by the comparison.")  # fmt: skip
+            reasons = (
+                *reasons,
+                f"{len(confounds)} other fields moved too; that the wait is one "
+                "for slots is settled by counting, not by the comparison.",
+            )
     return Judgement(
-        verdict, reasons, tuple(numbers),
-        assumptions=(*cell.assumptions, *warnings,
-                     *((f"prefill service is the mean TTFT of {claim.reference}, which has slots "
-                        "to spare",) if claim.reference else ())),
+        verdict,
+        reasons,
+        tuple(numbers),
+        assumptions=(
+            *cell.assumptions,
+            *warnings,
+            *(
+                (
+                    f"prefill service is the mean TTFT of {claim.reference}, which has slots "
+                    "to spare",
+                )
+                if claim.reference
+                else ()
+            ),
+        ),
         confounds=confounds,
         flips="a server queue-time histogram near zero, or a running count above the limit",
         cells=cells,
-        experiment=Experiment((claim.arm, *((claim.reference,) if claim.reference else ())),
-                              claim.workload, (claim.concurrency,)),
-    )  # fmt: skip
+        experiment=Experiment(
+            (claim.arm, *((claim.reference,) if claim.reference else ())),
+            claim.workload,
+            (claim.concurrency,),
+        ),
+    )
 
 
 def _slots(claim: Claim, ev: Evidence, cell: Cell) -> Quantity | None:
@@ -102,38 +119,49 @@ def _bounds(
     """No prefill time from outside: L_first bounds the waiting, L_decode the running."""
     text = f"On average {span(decode)} of {claim.concurrency} requests are being decoded"
     if slots is not None and decode.lo > slots.value:
-        return "refuted", (f"{text}, more than the {show(slots.value)} that are said to run.",
-                           f"Waiting and in prefill together are {span(first)} requests.")  # fmt: skip
+        return "refuted", (
+            f"{text}, more than the {show(slots.value)} that are said to run.",
+            f"Waiting and in prefill together are {span(first)} requests.",
+        )
     if first.hi < 1:
-        return "refuted", (f"At most {span(first)} of {claim.concurrency} requests wait at any "
-                           f"time, prefill included; {span(decode)} are being decoded.",)  # fmt: skip
-    return "inconclusive", (f"{text}; {span(first)} wait or are in prefill, and means alone do "
-                            "not part the two.",)  # fmt: skip
+        return "refuted", (
+            f"At most {span(first)} of {claim.concurrency} requests wait at any "
+            f"time, prefill included; {span(decode)} are being decoded.",
+        )
+    return "inconclusive", (
+        f"{text}; {span(first)} wait or are in prefill, and means alone do not part the two.",
+    )
 
 
 def _with_reference(
     claim: Claim, cell: Cell, slots: Quantity, prefill: Quantity, ttft: Quantity
-) -> tuple[Verdict, tuple[str, ...], list[object]]:  # fmt: skip
+) -> tuple[Verdict, tuple[str, ...], list[Estimate]]:
     seen = running_slots(cell, prefill)
     forecast = forecast_ttft(cell, slots, prefill)
     if seen is None or forecast is None:  # pragma: no cover - the account was checked before
         raise AssertionError
     off = (forecast / ttft).value - 1
     waiting = constant(float(claim.concurrency)) - seen
-    numbers: list[object] = [
+    numbers: list[Estimate] = [
         seen.estimate("running (S_hat)", "L_decode + X x prefill of the reference"),
         waiting.estimate("waiting", "in flight allowed - S_hat"),
         forecast.estimate("forecast TTFT", "(L - slots) / X + prefill"),
         prefill.estimate("prefill service", f"mean TTFT of {claim.reference}"),
     ]
     share = 1 - (prefill / ttft).value
-    body = (f"{span(seen)} requests run where {show(slots.value)} slots are said to limit; "
-            f"{span(waiting)} wait")  # fmt: skip
-    test = (f"A server with {show(slots.value)} slots would show a TTFT of {span(forecast)}; seen "
-            f"is {span(ttft)} ({percent(abs(off))} {'less' if off > 0 else 'more'})")  # fmt: skip
+    body = (
+        f"{span(seen)} requests run where {show(slots.value)} slots are said to limit; "
+        f"{span(waiting)} wait"
+    )
+    test = (
+        f"A server with {show(slots.value)} slots would show a TTFT of {span(forecast)}; seen "
+        f"is {span(ttft)} ({percent(abs(off))} {'less' if off > 0 else 'more'})"
+    )
     if abs(seen.value - slots.value) < 0.5 and waiting.value >= 1 and abs(off) <= TOLERANCE:
-        head = (f"Waiting for one of {show(slots.value)} slots is {percent(share, 0)} of the TTFT: "
-                f"{body}.")  # fmt: skip
+        head = (
+            f"Waiting for one of {show(slots.value)} slots is {percent(share, 0)} of the TTFT: "
+            f"{body}."
+        )
         return "supported", (head, f"{test}."), numbers
     if waiting.hi < 1 or seen.lo > slots.value + 0.5:
         return "refuted", (f"No queue for {show(slots.value)} slots: {body}.", f"{test}."), numbers
@@ -142,14 +170,17 @@ def _with_reference(
 
 def _length_warnings(ev: Evidence, cell: Cell) -> tuple[str, ...]:
     """Borrowed output lengths against what Little's law implies from the other closed loops."""
-    if not cell.assumptions or cell.concurrency is None:
+    if not _borrows(cell) or cell.concurrency is None:
         return ()
     own = [
         l.value / other.concurrency
         for other in ev.study.cells
-        if other.workload == cell.workload and not other.assumptions and other.concurrency
-        and (l := other.account("in_flight")) is not None and l.value >= FULL * other.concurrency
-    ]  # fmt: skip
+        if other.workload == cell.workload
+        and not other.assumptions
+        and other.concurrency
+        and (l := other.account("in_flight")) is not None
+        and l.value >= FULL * other.concurrency
+    ]
     out_tps, itl = cell.metric("output_throughput"), cell.metric("mean_itl")
     ttft, out = cell.account("ttft"), cell.account("mean_output_tokens")
     if not own or out_tps is None or itl is None or ttft is None or out is None:
@@ -166,3 +197,7 @@ def _length_warnings(ev: Evidence, cell: Cell) -> tuple[str, ...]:
         f"{'high' if off > 0 else 'low'} here: they give {span(in_flight) if in_flight else '?'} "
         f"requests in flight where other runs of this workload fill {show(fill)}",
     )
+
+
+def _borrows(cell: Cell) -> bool:
+    return any(account.borrows for account in cell.ledgers)

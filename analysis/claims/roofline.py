@@ -29,7 +29,8 @@ class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
     concurrency: int
     phase: Literal["decode", "prefill"]
     dominates: Literal["weights", "kv", "reading", "computing"]
-    """decode: weights, kv or computing; prefill: reading (weights) or computing."""
+    """decode: weights, kv, computing, or reading (weights and KV together); prefill: reading
+    (weights) or computing."""
 
 
 def judge(claim: Claim, ev: Evidence) -> Judgement:
@@ -37,12 +38,15 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     cell = ev.cell(claim.arm, claim.workload, claim.concurrency)
     arm = cell.arm
     if arm.gpu is None or arm.model is None:
-        raise Missing(f"GPU and model of {claim.arm} in study.toml",
-                      "a floor is bytes / bandwidth and needs both")  # fmt: skip
+        raise Missing(
+            f"GPU and model of {claim.arm} in study.toml",
+            "a floor is bytes / bandwidth and needs both",
+        )
     parts = _decode(ev, claim) if claim.phase == "decode" else _prefill(ev, claim)
     if claim.dominates not in parts:
-        raise BadClaim(f"says {claim.dominates!r} dominates a {claim.phase}; expected "
-                       f"{', '.join(parts)}")  # fmt: skip
+        raise BadClaim(
+            f"says {claim.dominates!r} dominates a {claim.phase}; expected {', '.join(parts)}"
+        )
     named = parts[claim.dominates]
     rival_name, rival = max(
         ((name, q) for name, q in parts.items() if name != claim.dominates),
@@ -56,31 +60,45 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     else:
         verdict = "inconclusive"
     what = "a decode step" if claim.phase == "decode" else "a prefill"
-    labels = {"weights": "reading the weights", "kv": "reading the KV cache",
-              "reading": "reading the weights", "computing": "computing"}  # fmt: skip
+    labels = {
+        "weights": "reading the weights",
+        "kv": "reading the KV cache",
+        "reading": "reading weights" + (" and KV" if claim.phase == "decode" else ""),
+        "computing": "computing",
+    }
     listing = ", ".join(f"{labels[name]} {show(q.value, 's')}" for name, q in parts.items())
-    head = (f"{labels[claim.dominates][0].upper()}{labels[claim.dominates][1:]} takes {span(ratio)}"
-            f" x the time of {labels[rival_name]} in {what} at least ({listing}).")  # fmt: skip
+    head = (
+        f"{labels[claim.dominates][0].upper()}{labels[claim.dominates][1:]} takes {span(ratio)}"
+        f" x the time of {labels[rival_name]} in {what} at least ({listing})."
+    )
     reasons = [head]
     if claim.phase == "decode" and "kv" in parts:
-        reasons.append(f"KV read a step is {percent(parts['kv'].value / parts['weights'].value)} "
-                       "of the weights read.")  # fmt: skip
+        reasons.append(
+            f"KV read a step is {percent(parts['kv'].value / parts['weights'].value)} "
+            "of the weights read."
+        )
     numbers: list[Estimate] = [
         q.estimate(f"least time of {labels[name]}", f"{what} of {cell.name}")
         for name, q in parts.items()
     ]
     numbers.append(ratio.estimate(f"{labels[claim.dominates]} / {labels[rival_name]}"))
     return Judgement(
-        verdict, tuple(reasons), tuple(numbers),
-        assumptions=(*cell.assumptions, "data-sheet bandwidth and dense 16-bit FLOP/s",
-                     f"the prefill of one prompt of {show(_prompt(ev, claim).value)} tokens"
-                     if claim.phase == "prefill" else
-                     "running requests are at the middle of their output on average"),
-        flips="longer prompts or more requests at once" if claim.phase == "prefill" else
-        "many more requests at once, or much longer ones",
+        verdict,
+        tuple(reasons),
+        tuple(numbers),
+        assumptions=(
+            *cell.assumptions,
+            "data-sheet bandwidth and dense 16-bit FLOP/s",
+            f"the prefill of one prompt of {show(_prompt(ev, claim).value)} tokens"
+            if claim.phase == "prefill"
+            else "running requests are at the middle of their output on average",
+        ),
+        flips="longer prompts or more requests at once"
+        if claim.phase == "prefill"
+        else "many more requests at once, or much longer ones",
         cells=(cell,),
         experiment=Experiment((claim.arm,), claim.workload, (claim.concurrency,), repeats=1),
-    )  # fmt: skip
+    )
 
 
 def _decode(ev: Evidence, claim: Claim) -> dict[str, Quantity]:
@@ -88,8 +106,12 @@ def _decode(ev: Evidence, claim: Claim) -> dict[str, Quantity]:
     floor = step_floor(cell)
     times = prefill_times(cell.arm, ev.account(cell, "l_decode"))
     if floor is None or floor.kv_bytes is None or times is None:
-        raise Missing(f"mean token counts, model size or GPU of {cell.name}",
-                      "KV read = bytes a token x resident tokens x running requests")  # fmt: skip
+        raise Missing(
+            f"mean token counts, model size or GPU of {cell.name}",
+            "KV read = bytes a token x resident tokens x running requests",
+        )
+    if claim.dominates == "reading":
+        return {"reading": floor.total, "computing": times[1]}
     return {
         "weights": floor.weights,
         "kv": (floor.kv_bytes / floor.bandwidth).as_unit("s"),

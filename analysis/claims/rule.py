@@ -84,26 +84,38 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         )
     by = {name: [c for c in cases if c.outcome == name] for name in ("for", "against", "open")}
     verdict: Verdict = (
-        "refuted" if by["against"] else "supported" if by["for"] and not by["open"]
+        "refuted"
+        if by["against"]
+        else "supported"
+        if by["for"] and not by["open"]
         else "inconclusive"
-    )  # fmt: skip
-    count = (f"{len(by['for'])} of {plural(len(cases), 'case')} {'is' if len(by['for']) == 1 else 'are'} for the advice, "
-             f"{len(by['against'])} against, {len(by['open'])} within noise.")  # fmt: skip
+    )
+    count = (
+        f"{len(by['for'])} of {plural(len(cases), 'case')} {'is' if len(by['for']) == 1 else 'are'} for the advice, "
+        f"{len(by['against'])} against, {len(by['open'])} within noise."
+    )
     cells = tuple(dict.fromkeys(cell for c in cases for cell in (c.chosen, c.other)))
     settle = (by["against"] or by["open"] or by["for"])[0]
     return Judgement(
         verdict,
-        (count, *(f"{_label(c.outcome)}: {c.words}." for name in ("against", "for", "open")
-                  for c in by[name])),
+        (
+            count,
+            *(
+                f"{_label(c.outcome)}: {c.words}."
+                for name in ("against", "for", "open")
+                for c in by[name]
+            ),
+        ),
         tuple(number for case in cases for number in case.numbers),
         assumptions=tuple(dict.fromkeys(a for cell in cells for a in cell.assumptions)),
         flips="a clear case the other way under the same condition",
         cells=cells,
         experiment=Experiment(
-            (settle.chosen.arm.name, settle.other.arm.name), settle.chosen.workload,
+            (settle.chosen.arm.name, settle.other.arm.name),
+            settle.chosen.workload,
             () if settle.chosen.concurrency is None else (settle.chosen.concurrency,),
         ),
-    )  # fmt: skip
+    )
 
 
 def _label(outcome: str) -> str:
@@ -169,9 +181,7 @@ def _fits(*arms: Arm) -> bool | None:
     return arm.model.weight_bytes() < 0.9 * arm.gpu.memory_bytes
 
 
-def _weigh(
-    claim: Claim, ev: Evidence, study: Study, chosen: Cell, other: Cell
-) -> _Case | None:  # fmt: skip
+def _weigh(claim: Claim, ev: Evidence, study: Study, chosen: Cell, other: Cell) -> _Case | None:
     found: list[Any] = [
         contrast(ev, other, chosen, metric)
         for metric in claim.metrics
@@ -186,13 +196,17 @@ def _weigh(
         + (" (within noise)" if c.direction == "undecided" else "")
         for c in found
     )
-    words = (f"{chosen.arm.name} against {other.arm.name} on {chosen.workload} at "
-             f"{chosen.concurrency} in flight ({study.name}): {changes}")  # fmt: skip
+    words = (
+        f"{chosen.arm.name} against {other.arm.name} on {chosen.workload} at "
+        f"{chosen.concurrency} in flight ({study.name}): {changes}"
+    )
     numbers = tuple(
-        c.ratio.estimate(f"{label_of(c.metric)}, {chosen.arm.name} / {other.arm.name}, "
-                         f"{chosen.workload}, {chosen.concurrency} in flight, {study.name}")
+        c.ratio.estimate(
+            f"{label_of(c.metric)}, {chosen.arm.name} / {other.arm.name}, "
+            f"{chosen.workload}, {chosen.concurrency} in flight, {study.name}"
+        )
         for c in found
-    )  # fmt: skip
+    )
     return _Case(study, chosen, other, outcome, words, numbers)
 
 

@@ -7,10 +7,10 @@ times as many requests in flight, and may not be set against a run at fewer.
 
 from __future__ import annotations
 
-
 from analysis.claims import ClaimBase
-from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Ref
+from analysis.evidence import BadClaim, Evidence, Experiment, Judgement
 from analysis.model import Estimate, Verdict
+from analysis.reference import Ref, cells_of, describe, resolve
 from analysis.wording import percent, show, span
 
 COINCIDENCE = 0.001
@@ -35,46 +35,62 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     """Figure / instance against the integer k."""
     if claim.k < 2:
         raise BadClaim(f"has k = {claim.k}; give the number of instances, 2 or more")
-    of, one = ev.resolve(claim.of), ev.resolve(claim.instance)
+    of, one = resolve(ev, claim.of), resolve(ev, claim.instance)
     multiple = (of / one).as_unit("")
     off = multiple.value / claim.k - 1
     projected = abs(off) <= COINCIDENCE
-    cells = ev.cells_of(claim.instance, claim.against)
+    cells = cells_of(ev, claim.instance, claim.against)
     numbers: list[Estimate] = [
-        of.estimate("quoted figure", ev.describe(claim.of)),
-        one.estimate("one instance", ev.describe(claim.instance)),
+        of.estimate("quoted figure", describe(claim.of)),
+        one.estimate("one instance", describe(claim.instance)),
         multiple.estimate("multiple", "quoted figure / one instance"),
     ]
-    text = (f"{show(of.value, of.unit)} is {span(multiple)} x one instance's "
-            f"{show(one.value, one.unit)}, {percent(abs(off), 2)} from {claim.k} x")  # fmt: skip
+    text = (
+        f"{show(of.value, of.unit)} is {span(multiple)} x one instance's "
+        f"{show(one.value, one.unit)}, {percent(abs(off), 2)} from {claim.k} x"
+    )
     reasons = [
         f"{text}: closer than two measured runs come, so it is one instance times {claim.k}."
-        if projected else f"{text}: not an integer multiple, so it may have been measured."
-    ]  # fmt: skip
+        if projected
+        else f"{text}: not an integer multiple, so it may have been measured."
+    ]
     n = claim.instance.concurrency
     if n is not None and projected:
         total = n * claim.k
-        reasons.append(f"One instance ran at {n} in flight, so the figure stands for {total} in "
-                       "flight in all.")  # fmt: skip
+        reasons.append(
+            f"One instance ran at {n} in flight, so the figure stands for {total} in flight in all."
+        )
         if claim.against is not None and claim.against.concurrency is not None:
-            other = ev.resolve(claim.against)
+            other = resolve(ev, claim.against)
             ratio = (of / other).as_unit("")
-            numbers.append(ratio.estimate("quoted / compared", ev.describe(claim.against)))
-            reasons.append(f"It is set against {show(other.value, other.unit)} at "
-                           f"{claim.against.concurrency} in flight; at unequal totals the ratio "
-                           f"of {span(ratio)} compares nothing.")  # fmt: skip
-    verdict: Verdict = "supported" if projected != claim.measured else (
-        "refuted" if projected or not claim.measured else "inconclusive"
-    )  # fmt: skip
+            numbers.append(ratio.estimate("quoted / compared", describe(claim.against)))
+            reasons.append(
+                f"It is set against {show(other.value, other.unit)} at "
+                f"{claim.against.concurrency} in flight; at unequal totals the ratio "
+                f"of {span(ratio)} compares nothing."
+            )
+    verdict: Verdict = (
+        "supported"
+        if projected != claim.measured
+        else ("refuted" if projected or not claim.measured else "inconclusive")
+    )
     if not projected and claim.measured:
         verdict = "inconclusive"
-        reasons.append("That it was measured does not follow: the result file of the k instances "
-                       "is not here.")  # fmt: skip
+        reasons.append(
+            "That it was measured does not follow: the result file of the k instances is not here."
+        )
     return Judgement(
-        verdict, tuple(reasons), tuple(numbers), cells=cells,
+        verdict,
+        tuple(reasons),
+        tuple(numbers),
+        cells=cells,
         flips=f"a result file of {claim.k} instances driven together",
         experiment=Experiment(
-            tuple(dict.fromkeys(cell.arm.name for cell in cells)), cells[0].workload,
-            (n * claim.k,) if n else (), note=f"{claim.k} instances behind a router",
-        ) if cells else None,
-    )  # fmt: skip
+            tuple(dict.fromkeys(cell.arm.name for cell in cells)),
+            cells[0].workload,
+            (n * claim.k,) if n else (),
+            note=f"{claim.k} instances behind a router",
+        )
+        if cells
+        else None,
+    )

@@ -47,10 +47,13 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         f"for each output token differ {span(mix)} x.",
     ]
     if verdict == "inconclusive" and claim.cause == "prefix_cache":
-        reasons.append("More output is produced too; whether a cache did that needs the server's "
-                       "prefix-hit counters.")  # fmt: skip
+        reasons.append(
+            "More output is produced too; whether a cache did that needs the server's "
+            "prefix-hit counters."
+        )
     return Judgement(
-        verdict, tuple(reasons),
+        verdict,
+        tuple(reasons),
         (
             total.estimate("total throughput ratio", f"{claim.workload} / {claim.against}"),
             output.estimate("output throughput ratio", f"{claim.workload} / {claim.against}"),
@@ -59,6 +62,10 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         ),
         flips="an output throughput ratio near the total throughput ratio",
         cells=(mine, other),
-        experiment=Experiment((claim.arm,), claim.workload, (claim.concurrency,),
-                              note="again with --no-enable-prefix-caching"),
-    )  # fmt: skip
+        experiment=Experiment(
+            (claim.arm,),
+            claim.workload,
+            (claim.concurrency,),
+            note="again with --no-enable-prefix-caching",
+        ),
+    )

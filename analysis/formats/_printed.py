@@ -32,7 +32,7 @@ UNITS: dict[str, tuple[Decimal, str]] = {
 Rounding = Literal["printed", "exact"] | Decimal
 """Half a unit of the last printed digit, none, or a half-width in the unit as written."""
 
-_NUMBER = re.compile(r"[+-]?(\d{1,3}(,\d{3})+|\d+)(\.\d*)?([eE][+-]?\d{1,2})?|[+-]?\.\d+")
+_NUMBER = re.compile(r"[+-]?(\d{1,3}(,\d{3})+|\d+)(\.\d*)?([eE][+-]?\d{1,2})?|[+-]?\.\d+", re.ASCII)
 _MOST_DIGITS = 40
 
 

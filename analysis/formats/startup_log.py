@@ -23,7 +23,7 @@ _SNIFF = re.compile(
     rb"|# (?:GPU|cuda) blocks: "
 )
 
-_NUMBER = r"(\d[\d,]*(?:\.\d+)?)"
+_NUMBER = r"(\d+(?:,\d{3})*(?:\.\d+)?)"
 _FIGURES: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     # vLLM divides by 2**30 in all of these, also where an old version prints "GB".
     ("model_bytes", "GiB", re.compile(rf"[Mm]odel loading took {_NUMBER} ?Gi?B\b")),
@@ -42,7 +42,7 @@ _FIGURES: tuple[tuple[str, str, re.Pattern[str]], ...] = (
 _COUNTS = ("kv_tokens", "max_model_len")
 _CAPACITY = ("model_bytes", "kv_bytes", "kv_tokens")
 
-_BLOCKS = re.compile(r"# (?:GPU|cuda) blocks: (\d[\d,]*)")
+_BLOCKS = re.compile(r"# (?:GPU|cuda) blocks: (\d+(?:,\d{3})*)")
 _DEFAULT_BLOCK = 16
 """vLLM's tokens a block on a GPU where nothing else is stated."""
 
@@ -67,6 +67,12 @@ _ENGINE_KEYS = re.compile(
 )
 _ERROR = re.compile(r"\bERROR\b|^\S*(?:Error|Exception)\b: ")
 _PREFIX = re.compile(r"^(?:\([^)]*\) )?(?:ERROR [\d:. -]+\[[^\]]*\] ?)?")
+
+_WORDS = (
+    "GiB", "GB", "tokens", "max", "blocks", "version", "engine", "backend", "ernel", "args",
+    "ERROR", "Error", "Exception",
+)  # fmt: skip
+"""Every line with a fact holds one of these; request lines, nearly all of a log, do not."""
 
 
 def sniff(path: Path, head: bytes) -> bool:
@@ -106,6 +112,8 @@ class _Log:
 
     def take(self, lines: Iterable[str]) -> None:
         for number, line in enumerate(lines, start=1):
+            if not any(word in line for word in _WORDS):
+                continue
             self._figures(line, number)
             self._settings(line)
             if _ERROR.search(line) and (said := _PREFIX.sub("", line).strip(" ^~|")):

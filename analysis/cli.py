@@ -1,0 +1,172 @@
+"""`analyze`: arguments, messages, exit codes. The only module that prints.
+
+Exit codes: 0 fine; 1 with --strict, when something could not be read or judged; 2 usage or input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from analysis.pipeline import Analysis
+
+RESERVED = ("doctor", "compare", "recommend", "predict", "export")
+"""Words that are commands of `analyze` (some of later versions), never folders."""
+
+WIDTH = 100
+"""Columns of the printed table; fixed, so that equal input prints equal bytes."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of `analyze`."""
+    found = argparse.ArgumentParser(
+        prog="analyze",
+        description="Judge the claims of benchmark studies from their result files, offline, and "
+        "write the findings as Markdown and JSON.",
+        epilog="exit codes: 0 fine; 1 with --strict, when a file or claim could not be read; "
+        "2 usage or input",
+    )
+    found.add_argument("results", metavar="RESULTS", help="results folder, or one result file")
+    found.add_argument(
+        "--out",
+        metavar="DIR",
+        default="docs/findings",
+        help="where the findings go (default: %(default)s)",
+    )
+    found.add_argument(
+        "--study",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="judge this study only; may be given several times",
+    )
+    found.add_argument(
+        "--strict", action="store_true", help="exit 1 when a file or claim could not be read"
+    )
+    found.add_argument(
+        "--jobs",
+        metavar="N",
+        type=_jobs,
+        default=1,
+        help="processes that read files (default: %(default)s); the output is the "
+        "same for any number",
+    )
+    found.add_argument(
+        "--format",
+        choices=("table", "markdown", "json"),
+        default="table",
+        help="what is printed (default: %(default)s)",
+    )
+    return found
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run `analyze`; returns the exit code."""
+    words = sys.argv[1:] if argv is None else argv
+    if words and words[0] in RESERVED:
+        print(
+            f"analyze: the command {words[0]!r} is not in this version; a folder of that name "
+            f"is ./{words[0]}",
+            file=sys.stderr,
+        )
+        return 2
+    try:
+        args = parser().parse_args(words)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    try:
+        return _run(args)
+    except BrokenPipeError:
+        # The reader of our output has left (`analyze ... | head`): nothing is wrong with the work.
+        sys.stderr.close()
+        return 0
+
+
+def _run(args: argparse.Namespace) -> int:
+    # Imported here: scipy and pandas take a second, which --help need not.
+    from analysis.pipeline import analyse
+    from analysis.report import write
+    from analysis.serialise import dumps
+    from analysis.study import BadInput
+
+    root = Path(args.results)
+    if not root.exists():
+        return _fail(f"{args.results}: no such file or folder; give a folder of result files")
+    try:
+        analysis = analyse(root, jobs=args.jobs, only=args.study)
+    except BadInput as error:
+        return _fail(f"{args.results}: {error}")
+    except OSError as error:
+        return _fail(f"{args.results}: cannot be read: {error.strerror or error}")
+    for item in analysis.skipped:
+        print(f"skipped: {item.file or args.results}: {item.reason}", file=sys.stderr)
+    if not any(report.study.cells for report in analysis.studies):
+        return _fail(
+            f"{args.results}: no run could be read; expected result files of `vllm bench "
+            "serve --save-result`, or tables with a TOML sidecar"
+        )
+    try:
+        count, _ = write(analysis, Path(args.out))
+    except OSError as error:
+        return _fail(f"--out {args.out}: cannot be written: {error.strerror or error}")
+    if args.format == "json":
+        print(dumps(analysis), end="")
+    else:
+        print(_table(analysis, args.format))
+        print(f"\n{count} files written to {args.out}")
+    return 1 if args.strict and analysis.skipped else 0
+
+
+def _table(analysis: Analysis, form: str) -> str:
+    from analysis.report import markdown_table, run_rows, summary_rows
+
+    claims, runs = summary_rows(analysis), run_rows(analysis)
+    if form == "markdown":
+        parts = []
+        if claims:
+            head = ("Study", "Claim", "Verdict", "Level", "Why")
+            parts.append(markdown_table(head, claims))
+        if runs:
+            parts.append(markdown_table(("Study", "Runs", "Validity", "What they show"), runs))
+        return "\n\n".join(parts)
+    lines: list[str] = []
+    for study, claim, verdict, level, why in claims:
+        lines.append(_row(f"{verdict:<12} {level}  ", f"{study}/{claim}: {why}"))
+    for study, cell, status, words in runs:
+        lines.append(_row(f"{status:<12} ", f"{study}/{cell}: {words}"))
+    counts: dict[str, int] = {}
+    for _, _, verdict, _, _ in claims:
+        counts[verdict] = counts.get(verdict, 0) + 1
+    if counts:
+        lines.append("")
+        lines.append(", ".join(f"{count} {word}" for word, count in sorted(counts.items())))
+    return "\n".join(lines)
+
+
+def _row(head: str, text: str) -> str:
+    indent = " " * len(head)
+    plain = " ".join(text.split())
+    return textwrap.fill(plain, WIDTH, initial_indent=head, subsequent_indent=indent)
+
+
+def _jobs(text: str) -> int:
+    try:
+        jobs = int(text)
+    except ValueError:
+        jobs = 0
+    if not 1 <= jobs <= 256:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes; give 1 to 256")
+    return jobs
+
+
+def _fail(message: str) -> int:
+    print(f"analyze: {message}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

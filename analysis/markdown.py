@@ -1,0 +1,78 @@
+"""Untrusted text in Markdown: whatever a result file says, it is shown and never interpreted.
+
+Templates get an environment in which every expression is escaped unless it is `Safe`.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any
+
+import jinja2
+
+from analysis.study import slug
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]#])")
+_INNER_UNDERSCORE = re.compile(r"(?<=\w)\\_(?=\w)")
+_LINE_START = re.compile(r"^(\s*)([-+]|\d+[.)])(?=\s)")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
+
+
+class Safe(str):
+    """Markdown made by this program, not to be escaped again."""
+
+    __slots__ = ()
+
+
+def escape(text: object) -> Safe:
+    """Any text as Markdown that shows exactly that text, on one line.
+
+    HTML is escaped, Markdown's own characters get a backslash, table bars and doubled markers an
+    entity; control and direction characters become a space.
+    """
+    if isinstance(text, Safe):
+        return text
+    plain = _CONTROL.sub(" ", str(text))
+    marked = _SPECIAL.sub(r"\\\1", plain)
+    marked = html.escape(_INNER_UNDERSCORE.sub("_", marked), quote=False)
+    for char in "|~^":
+        marked = marked.replace(char, f"&#{ord(char)};")
+    marked = marked.replace("==", "&#61;&#61;").replace("::", "&#58;&#58;")
+    marked = marked.replace("://", "&#58;//")
+    return Safe(_LINE_START.sub(lambda m: f"{m[1]}&#{ord(m[2][0])};{m[2][1:]}", marked))
+
+
+def environment() -> jinja2.Environment:
+    """Templates of this package with escaping of every expression."""
+    env = jinja2.Environment(
+        loader=jinja2.PackageLoader("analysis", "templates"),
+        undefined=jinja2.StrictUndefined,
+        # HTML autoescaping would not know Markdown; `finalize` escapes for both.
+        autoescape=False,  # noqa: S701
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    env.filters["slug"] = slug
+    return env
+
+
+def _finalize(value: Any) -> Any:
+    return escape(value)
+
+
+def link(text: str, target: str) -> Safe:
+    """A link to a page of ours; the target is made of slugs."""
+    return Safe(f"[{escape(text)}]({target})")
+
+
+def badge(word: str) -> Safe:
+    """A verdict or status with its style class."""
+    return Safe(f'<span class="verdict verdict-{slug(word.lower())}">{escape(word)}</span>')
+
+
+def code(text: str) -> Safe:
+    """Text in a fixed-width face; Markdown still reads inside HTML, so it is escaped as text."""
+    return Safe(f"<code>{escape(text)}</code>")

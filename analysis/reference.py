@@ -1,0 +1,197 @@
+"""One number that a claim names: a metric of a cell, a start-up fact, a quoted figure ...
+
+References nest (`minus`, `over`, `times`), so that "the KV cache gained" is the difference of
+two facts and every verdict still rests on figures with a file and a key.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from analysis.dataset import Cell
+from analysis.evidence import BadClaim, Evidence
+from analysis.hardware import find_gpu
+from analysis.hardware import nearest as nearest_gpu
+from analysis.metrics import label_of
+from analysis.model import Figure, Source
+from analysis.quantity import Quantity, quantity
+from analysis.study import nearest
+from analysis.wording import listing
+
+_GPU_FACTS = ("memory_bytes", "bandwidth", "flops", "link_bandwidth")
+_STATS = ("min", "mean", "median", "max", "count")
+
+
+class Ref(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A reference to one number. One of `metric`, `fact`, `quoted`, `value`, `sample` is set."""
+
+    study: str = ""
+    """Another study; the claim's own when empty."""
+    arm: str = ""
+    workload: str = ""
+    concurrency: int | None = None
+    metric: str = ""
+    """A metric of the cell (arm, workload, concurrency): `mean_itl`, `in_flight` ..."""
+    fact: str = ""
+    """A start-up fact of the arm (`kv_tokens`, `model_bytes` ...) or of the `gpu`."""
+    gpu: str = ""
+    quoted: str = ""
+    """A figure by its name in a table of quoted figures."""
+    value: str = ""
+    """A number given by the sentence itself, as printed there."""
+    unit: str = ""
+    sample: str = ""
+    """A workload whose length sample is meant, with `stat`."""
+    stat: str = ""
+    """`max_prompt`, `mean_output`, `median_total` ..."""
+    times: float = 1.0
+    plus: Ref | None = None
+    minus: Ref | None = None
+    over: Ref | None = None
+
+
+def resolve(ev: Evidence, ref: Ref) -> Quantity:
+    """The number a reference stands for."""
+    result = _plain(ev, ref)
+    if ref.times != 1.0:
+        result = result * ref.times
+    if ref.plus is not None:
+        result = result + resolve(ev, ref.plus)
+    if ref.minus is not None:
+        result = result - resolve(ev, ref.minus)
+    if ref.over is not None:
+        result = result / resolve(ev, ref.over)
+    return result
+
+
+def _plain(ev: Evidence, ref: Ref) -> Quantity:
+    if ref.metric:
+        return ev.need(ev.cell(ref.arm, ref.workload, ref.concurrency, ref.study), ref.metric)
+    if ref.fact and ref.gpu:
+        gpu = find_gpu(ref.gpu)
+        if gpu is None:
+            raise BadClaim(
+                f"names GPU {ref.gpu!r}, which hardware.toml does not have; "
+                f"nearest: {listing(nearest_gpu(ref.gpu), 'or')}"
+            )
+        if ref.fact not in _GPU_FACTS:
+            raise BadClaim(f"names GPU fact {ref.fact!r}; {nearest(ref.fact, _GPU_FACTS)}")
+        return quantity(gpu.figure(ref.fact))
+    if ref.fact:
+        return ev.fact(ev.arm(ref.arm, ref.study), ref.fact)
+    if ref.quoted:
+        return _quoted(ev, ref)
+    if ref.value:
+        return stated(ref.value, ref.unit)
+    if ref.sample:
+        return _statistic(ev, ref)
+    raise BadClaim("has a reference without metric, fact, quoted, value or sample; give one")
+
+
+def _quoted(ev: Evidence, ref: Ref) -> Quantity:
+    tables = ev.in_study(ref.study).quoted
+    for table in tables:
+        if ref.quoted in table.figures:
+            return quantity(table.figures[ref.quoted])
+    known = [name for table in tables for name in table.figures]
+    raise BadClaim(
+        f"names the quoted figure {ref.quoted!r}, which is not there; {nearest(ref.quoted, known)}"
+    )
+
+
+def _statistic(ev: Evidence, ref: Ref) -> Quantity:
+    sample = ev.lengths(ref.sample, ref.study)
+    stat, _, column = ref.stat.partition("_")
+    columns = {
+        "prompt": sample.prompt,
+        "output": sample.output,
+        "total": sample.prompt + sample.output,
+    }
+    if stat not in _STATS or column not in columns:
+        raise BadClaim(
+            f"names the statistic {ref.stat!r}; expected one of "
+            f"{', '.join(_STATS)} and prompt, output or total: max_prompt"
+        )
+    values = columns[column]
+    value = float(len(values) if stat == "count" else getattr(np, stat)(values))
+    source = Source(sample.source.file, f"{stat} of {column} tokens")
+    return quantity(Figure(ref.stat, value, value, value, "tok", source))
+
+
+def describe(ref: Ref) -> str:
+    """A reference in words."""
+    text = _describe_plain(ref)
+    if ref.times != 1.0:
+        text = f"{ref.times:g} x {text}"
+    for word, other in (("plus", ref.plus), ("minus", ref.minus), ("over", ref.over)):
+        if other is not None:
+            text += f" {word} {describe(other)}"
+    return text
+
+
+def _describe_plain(ref: Ref) -> str:
+    where = f" ({ref.study})" if ref.study else ""
+    if ref.metric:
+        return (
+            f"{label_of(ref.metric)} of {ref.arm} on {ref.workload} at "
+            f"{ref.concurrency} in flight{where}"
+        )
+    if ref.fact:
+        words = ref.fact.replace("_", " ").replace("kv", "KV").replace("bytes", "memory")
+        return f"{words} of {ref.gpu or ref.arm}{where}"
+    if ref.quoted:
+        return f"the quoted {ref.quoted}{where}"
+    if ref.value:
+        return f"the stated {ref.value} {ref.unit}".rstrip()
+    return f"{ref.stat.replace('_', ' ')} tokens in the sample of {ref.sample}{where}"
+
+
+def cells_of(ev: Evidence, *refs: Ref | None) -> tuple[Cell, ...]:
+    """The cells behind references, nested ones included."""
+    found: list[Cell] = []
+    for ref in refs:
+        if ref is None:
+            continue
+        if ref.metric:
+            found.append(ev.cell(ref.arm, ref.workload, ref.concurrency, ref.study))
+        found.extend(cells_of(ev, ref.plus, ref.minus, ref.over))
+    return tuple(dict.fromkeys(found))
+
+
+_UNITS = {
+    "ms": ("s", 1e-3),
+    "GiB": ("B", 2.0**30),
+    "GB": ("B", 1e9),
+    "x": ("", 1.0),
+    "ratio": ("", 1.0),
+    "%": ("", 0.01),
+    "percent": ("", 0.01),
+}
+
+
+def stated(text: str, unit: str = "") -> Quantity:
+    """A number as a sentence prints it, in base units, with half its last digit either way.
+
+    Raises:
+        BadClaim: the text is no plain decimal number.
+    """
+    plain = text.replace(",", "").strip()
+    try:
+        value = float(plain)
+    except ValueError:
+        raise BadClaim(f"states {text!r}, which is no plain number; write it like '2.74'") from None
+    places = len(plain.partition(".")[2])
+    base, factor = _UNITS.get(unit, (unit, 1.0))
+    half = 0.5 * 10.0**-places
+    source = Source("", f"stated: {text}{' ' + unit if unit else ''}")
+    figure = Figure(
+        "stated",
+        value * factor,
+        (value - half) * factor,
+        (value + half) * factor,
+        base,
+        source,
+        "printed",
+    )
+    return quantity(figure)
