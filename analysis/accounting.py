@@ -10,13 +10,14 @@ per-request arrays or a printed end-to-end latency the exact mean is used instea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from analysis.model import Figure, Level, Run, Source
 from analysis.quantity import Quantity, quantity
+from analysis.wording import count_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,19 @@ class Borrowed:
     mean_tokens: Quantity | None
     of: str
     """The reference cell in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """Something taken for granted in an account, and the figures that bring it in."""
+
+    what: str
+    """What is not printed."""
+    instead: str
+    """What stands in for it."""
+    run: str
+    sources: frozenset[Source]
+    """A number that rests on none of these does not rest on the assumption."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -41,7 +55,7 @@ class Ledger:
     ttft: Quantity | None
     decode: Quantity | None
     """Mean time from first to last token of a request, s."""
-    assumptions: tuple[str, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()
     borrows: bool = False
     """Whether token counts of another run stand in for its own."""
 
@@ -81,20 +95,22 @@ class Ledger:
 def ledger(run: Run, borrowed: Borrowed | None = None) -> Ledger:
     """Draw up the account of a run from the figures its file holds."""
     have = {name: quantity(figure) for name, figure in run.figures.items()}
-    assumptions: list[str] = []
+    assumptions: list[Assumption] = []
     if "completed" not in have and "num_prompts" in have:
         have["completed"] = have["num_prompts"]
+        sent = frozenset(have["num_prompts"].sources)
         assumptions.append(
-            "all requests sent are taken as completed where completions are not printed"
+            Assumption(
+                "completed requests", "all requests sent are taken as completed", run.id, sent
+            )
         )
     completed, duration = have.get("completed"), have.get("duration")
     out_tps, all_tps = have.get("output_throughput"), have.get("total_token_throughput")
-    lent: list[str] = []
 
     def borrow(value: Quantity | None, what: str) -> Quantity | None:
         if value is not None and borrowed is not None:
-            text = f"{what} not printed for {run.id}: those of {borrowed.of} are assumed"
-            lent.append(text)
+            instead = f"those of {borrowed.of} are assumed"
+            assumptions.append(Assumption(what, instead, run.id, frozenset(value.sources)))
         return value
 
     mean_out = _mean_tokens(have, "total_output_tokens", out_tps)
@@ -124,8 +140,8 @@ def ledger(run: Run, borrowed: Borrowed | None = None) -> Ledger:
         decode = have["mean_e2el"] - ttft
     if decode is None and "mean_itl" in have and mean_out is not None:
         decode = (have["mean_itl"] * (mean_out - 1)).as_unit("s")
-    notes = tuple(assumptions + lent)
-    return Ledger(run, x, mean_out, mean_all, ttft, decode, notes, bool(lent))
+    borrows = any(note.what != "completed requests" for note in assumptions)
+    return Ledger(run, x, mean_out, mean_all, ttft, decode, tuple(assumptions), borrows)
 
 
 def metric(run: Run, name: str, account: Ledger) -> Quantity | None:
@@ -185,3 +201,17 @@ def _over(run: Run, top: str, bottom: str) -> Quantity | None:
     if top not in run.figures or bottom not in run.figures:
         return None
     return quantity(run.figures[top]) / quantity(run.figures[bottom])
+
+
+def in_words(assumptions: Iterable[Assumption], rested_on: Collection[Source]) -> tuple[str, ...]:
+    """Assumptions that bear on numbers with these sources, one sentence for all their runs."""
+    runs: dict[tuple[str, str], list[str]] = {}
+    for note in assumptions:
+        if not note.sources.isdisjoint(rested_on):
+            names = runs.setdefault((note.what, note.instead), [])
+            if note.run not in names:
+                names.append(note.run)
+    return tuple(
+        f"{what}: not printed for {count_of(names, 3)}; {instead}"
+        for (what, instead), names in runs.items()
+    )

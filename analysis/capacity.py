@@ -67,7 +67,7 @@ def capacity(cell: Cell) -> Capacity:
     arm = cell.arm
     limit = None
     if arm.spec.max_num_seqs is not None:
-        source = Source(f"{arm.study}/study.toml", f"arm {arm.name}, max_num_seqs")
+        source = Source(arm.spec_file, f"arm {arm.name}, max_num_seqs")
         n = float(arm.spec.max_num_seqs)
         limit = quantity(Figure("max_num_seqs", n, n, n, "", source)) * float(arm.spec.replicas)
     tokens = kv_tokens(arm)

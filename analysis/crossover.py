@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -65,7 +66,7 @@ def points(first: Sequence[Cell], second: Sequence[Cell], metric: str) -> tuple[
 def crossings(found: Sequence[Point]) -> tuple[Crossing, ...]:
     """Changes of sign between neighbouring loads, with the interval that rounding allows."""
     result = []
-    for low, high in zip(found, found[1:], strict=False):
+    for low, high in pairwise(found):
         a, b = math.log(low.ratio.value), math.log(high.ratio.value)
         if a * b >= 0:
             continue

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from analysis.accounting import Ledger, metric
+from analysis.accounting import Assumption, Ledger, metric
 from analysis.hardware import Gpu, find_gpu
 from analysis.model import (
     LEVELS,
@@ -37,6 +37,8 @@ class Arm:
     config: Mapping[str, Scalar]
     """Every known field, for naming what differs between two arms."""
     startup: Startup | None = None
+    spec_file: str = "study.toml"
+    """Where its description stands, relative to the results folder."""
 
     @property
     def name(self) -> str:
@@ -94,9 +96,14 @@ class Cell:
         return mean(tuple(found)) if all(q is not None for q in found) else None
 
     @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What had to be borrowed to draw up the accounts."""
-        return tuple(dict.fromkeys(a for account in self.ledgers for a in account.assumptions))
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What had to be assumed to draw up the accounts."""
+        return tuple(note for account in self.ledgers for note in account.assumptions)
+
+    @property
+    def borrows(self) -> bool:
+        """Whether token counts of another cell stand in for its own."""
+        return any(account.borrows for account in self.ledgers)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ untestable (`Missing`, with the file that would hold it and the identities that 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,7 +15,7 @@ from analysis.capacity import kv_tokens
 from analysis.dataset import Arm, Cell, Dataset, Study
 from analysis.floor import kv_token_bytes, read_bytes
 from analysis.metrics import METRICS, label_of, metric_of
-from analysis.model import Estimate, HelpText, Lengths, Level, Verdict
+from analysis.model import Estimate, Finding, HelpText, Lengths, Level, Verdict
 from analysis.quantity import Quantity, quantity
 from analysis.study import BadInput, nearest
 
@@ -24,12 +25,14 @@ class BadClaim(BadInput):
 
 
 class Missing(Exception):
-    """A figure that no file holds: what is missing, and what was tried instead."""
+    """A figure that no file holds: what is missing, what was tried, which runs would bring it."""
 
-    def __init__(self, what: str, tried: str) -> None:
+    def __init__(self, what: str, tried: str, experiment: Experiment | None = None) -> None:
+        """Keep the three; the message is what is missing."""
         super().__init__(what)
         self.what = what
         self.tried = tried
+        self.experiment = experiment
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -57,6 +60,8 @@ class Judgement:
     """Whose runs the verdict rests on: for the level and the checks of validity."""
     experiment: Experiment | None = None
     p_value: float | None = None
+    parts: tuple[Finding, ...] = ()
+    """Findings it is made of: their level, checks, assumptions and confounds become its own."""
 
 
 Direction = Literal["higher", "lower", "undecided"]
@@ -83,8 +88,8 @@ class Evidence:
 
     dataset: Dataset
     study: Study
-    findings: dict[str, Verdict] = field(default_factory=dict)
-    """Verdicts of the study's claims so far, for composites."""
+    findings: Mapping[str, Finding] = field(default_factory=dict)
+    """The findings of the study so far, for composites."""
 
     def in_study(self, name: str) -> Study:
         """The study of that name, the own one for ""."""
@@ -125,6 +130,7 @@ class Evidence:
             raise Missing(
                 f"a result file of {arm} on {workload} at {load} in flight",
                 f"that cell is {measured}; no other load stands in for it",
+                Experiment((arm,), workload, () if load is None else (load,), 1),
             )
         return found
 
@@ -138,6 +144,7 @@ class Evidence:
                 f"{label_of(name)} of {cell.name} in {cell.runs[0].source.file}",
                 "the file does not print it and it does not follow from X = n / T, "
                 "stay = TTFT + ITL x (output - 1) and L = X x stay",
+                again(cell),
             )
         return found
 
@@ -148,6 +155,7 @@ class Evidence:
             raise Missing(
                 f"mean TTFT, mean ITL or token counts of {cell.name} in {cell.runs[0].source.file}",
                 "Little's law needs throughput, TTFT and ITL of the same run",
+                again(cell),
             )
         return found
 
@@ -175,6 +183,7 @@ class Evidence:
             raise Missing(
                 f"the start-up log of {arm.name} ({name.replace('_', ' ')})",
                 "neither a log, a start-up table nor the model's geometry gives it",
+                Experiment((arm.name,), repeats=1),
             )
         return found
 
@@ -206,6 +215,13 @@ class Evidence:
             f"the stored output of `{command} --help`",
             "no help text of that command lies below the results folder",
         )
+
+
+def again(*cells: Cell, repeats: int = 1, note: str = "") -> Experiment:
+    """These cells once more, or several times."""
+    loads = dict.fromkeys(c.concurrency for c in cells if c.concurrency is not None)
+    arms = dict.fromkeys(cell.arm.name for cell in cells)
+    return Experiment(tuple(arms), cells[0].workload, tuple(loads), repeats, note)
 
 
 def level_of(cells: tuple[Cell, ...]) -> Level:

@@ -70,7 +70,8 @@ def build_study(
     ]
     runs = _named_arms(runs)
     runs = [run if run.workload else replace(run, workload=_workload(run)) for run in runs]
-    arms = _arms(name, spec, runs, startups)
+    spec_file = f"{folder}/study.toml".lstrip("/")
+    arms = _arms(name, spec, runs, startups, spec_file)
     groups: dict[tuple[str, str, int | None], list[Run]] = {}
     for run in runs:
         groups.setdefault((run.arm, run.workload, run.concurrency), []).append(run)
@@ -191,7 +192,11 @@ def _workload(run: Run) -> str:
 
 
 def _arms(
-    study: str, spec: StudySpec, runs: Sequence[Run], startups: Sequence[Startup]
+    study: str,
+    spec: StudySpec,
+    runs: Sequence[Run],
+    startups: Sequence[Startup],
+    spec_file: str,
 ) -> dict[str, Arm]:
     arms: dict[str, Arm] = {}
     for arm_spec in spec.arm:
@@ -200,13 +205,13 @@ def _arms(
         if startup is None:
             startup = _log_of([run for run in runs if run.arm == arm_spec.name], startups)
         config = arm_config(arm_spec)
-        arms[arm_spec.name] = Arm(study, arm_spec, config, startup)
+        arms[arm_spec.name] = Arm(study, arm_spec, config, startup, spec_file)
     for run in runs:
         if run.arm not in arms:
             config = dict(_server_config(run))
             startup = next((s for s in startups if s.arm == run.arm), None)
             startup = startup or _log_of([run], startups)
-            arms[run.arm] = Arm(study, _spec_from(run.arm, config), config, startup)
+            arms[run.arm] = Arm(study, _spec_from(run.arm, config), config, startup, spec_file)
     return arms
 
 

@@ -6,11 +6,12 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from analysis.accounting import in_words
 from analysis.checks import check_cell
 from analysis.claims import ClaimBase, Repeat, kinds, read_claim
 from analysis.dataset import Cell, Dataset, Study
 from analysis.evidence import Evidence, Experiment, Judgement, Missing, level_of
-from analysis.model import Finding, Level, Outcome, Skipped, Verdict
+from analysis.model import LEVELS, Finding, Level, Outcome, Skipped
 from analysis.stats import CONFIDENCE, holm
 from analysis.study import BadInput, nearest
 
@@ -38,16 +39,13 @@ def judge_study(dataset: Dataset, study: Study) -> Judged:
             claims.append(claim)
         except BadInput as error:
             skipped.append(Skipped(study.claims_file, f"{name}: {error}"))
-    verdicts: dict[str, Verdict] = {}
-    evidence = Evidence(dataset, study, verdicts)
     found: dict[str, Finding] = {}
+    evidence = Evidence(dataset, study, found)
     # Composites need the verdicts of their parts, and repeats those of their first.
-    later = [c for c in claims if isinstance(c, Repeat) or c.kind == "composite"]
-    for claim in [c for c in claims if c not in later]:
-        _judge_into(found, verdicts, skipped, evidence, claim)
-    for claim in [c for c in later if not isinstance(c, Repeat)]:
-        _judge_into(found, verdicts, skipped, evidence, claim)
-    for claim in [c for c in later if isinstance(c, Repeat)]:
+    own = [claim for claim in claims if isinstance(claim, ClaimBase)]
+    for claim in sorted(own, key=lambda claim: claim.kind == "composite"):
+        _judge_into(found, skipped, evidence, claim)
+    for claim in [claim for claim in claims if isinstance(claim, Repeat)]:
         first = found.get(claim.repeats)
         if first is None:
             skipped.append(
@@ -77,34 +75,30 @@ def _name(table: Mapping[str, object], number: int) -> str:
 
 
 def _judge_into(
-    found: dict[str, Finding],
-    verdicts: dict[str, Verdict],
-    skipped: list[Skipped],
-    evidence: Evidence,
-    claim: ClaimBase | Repeat,
+    found: dict[str, Finding], skipped: list[Skipped], evidence: Evidence, claim: ClaimBase
 ) -> None:
-    if isinstance(claim, Repeat):  # pragma: no cover - callers separate them
-        raise TypeError
     try:
-        finding = _finding(evidence, claim)
+        found[claim.id] = _finding(evidence, claim)
     except BadInput as error:
         skipped.append(Skipped(evidence.study.claims_file, f"claim {claim.id!r}: {error}"))
-        return
-    found[claim.id] = finding
-    verdicts[claim.id] = finding.verdict
 
 
-def _finding(evidence: Evidence, claim: ClaimBase) -> Finding:
+def _finding(own: Evidence, claim: ClaimBase) -> Finding:
     """Let the kind decide; a missing file makes the claim untestable."""
+    evidence = own
     try:
+        if claim.study:
+            evidence = Evidence(own.dataset, own.in_study(claim.study), own.findings)
         judgement = kinds()[claim.kind].judge(claim, evidence)
     except Missing as missing:
         judgement = Judgement(
             "untestable",
             (f"Missing: {missing.what}.", f"Tried: {missing.tried}."),
             flips=f"the missing file: {missing.what}",
+            experiment=missing.experiment,
         )
-    checks = failed_checks(judgement.cells)
+    parts, cells = judgement.parts, judgement.cells
+    checks = tuple(dict.fromkeys((*failed_checks(cells), *(c for p in parts for c in p.checks))))
     verdict, reasons = judgement.verdict, judgement.reasons
     if any(check.status == "INVALID" for check in checks) and verdict in ("supported", "refuted"):
         # A run that breaks its own arithmetic proves nothing, either way.
@@ -113,24 +107,49 @@ def _finding(evidence: Evidence, claim: ClaimBase) -> Finding:
             f"A run this rests on is INVALID, so the verdict “{judgement.verdict}” is withheld.",
             *reasons,
         )
-    level: Level | None = None if verdict == "untestable" else level_of(judgement.cells)
+    rested_on = {source for number in judgement.numbers for source in number.sources}
+    taken = (note for cell in dict.fromkeys(cells) for note in cell.assumptions)
+    assumptions = (
+        *((claim.reads,) if claim.reads else ()),
+        *in_words(taken, rested_on),
+        *judgement.assumptions,
+        *(note for part in parts for note in part.assumptions),
+    )
+    experiment = judgement.experiment
     return Finding(
-        claim.id,
-        evidence.study.name,
-        claim.kind,
-        claim.says,
-        claim.source,
-        verdict,
-        reasons,
-        level,
-        judgement.numbers,
-        ((claim.reads, *judgement.assumptions) if claim.reads else judgement.assumptions),
-        judgement.confounds,
-        checks,
-        judgement.flips,
-        command(evidence.study, judgement.experiment) if judgement.experiment else "",
+        id=claim.id,
+        study=own.study.name,
+        kind=claim.kind,
+        says=claim.says,
+        said_in=claim.source,
+        verdict=verdict,
+        reasons=reasons,
+        level=_level(judgement),
+        numbers=judgement.numbers,
+        assumptions=tuple(dict.fromkeys(assumptions)),
+        confounds=tuple(
+            dict.fromkeys((*judgement.confounds, *(c for p in parts for c in p.confounds)))
+        ),
+        checks=checks,
+        flips=judgement.flips,
+        next_experiment=command(_study_of(evidence, cells), experiment) if experiment else "",
         p_value=judgement.p_value,
     )
+
+
+def _level(judgement: Judgement) -> Level | None:
+    """The weakest level among its runs and parts; none where nothing was tested."""
+    if judgement.verdict == "untestable":
+        return None
+    levels = [part.level for part in judgement.parts if part.level is not None]
+    if judgement.cells or not levels:
+        levels.append(level_of(judgement.cells))
+    return min(levels, key=LEVELS.index)
+
+
+def _study_of(evidence: Evidence, cells: Sequence[Cell]) -> Study:
+    """The study that the runs belong to, whose collector study would repeat them."""
+    return evidence.in_study(cells[0].arm.study) if cells else evidence.study
 
 
 def failed_checks(cells: Sequence[Cell]) -> tuple[Outcome, ...]:
@@ -145,7 +164,9 @@ def failed_checks(cells: Sequence[Cell]) -> tuple[Outcome, ...]:
 
 def command(study: Study, experiment: Experiment) -> str:
     """The `collect` line that would run an experiment."""
-    words = ["collect", "--study", study.spec.collect_study or f"{study.name}.toml"]
+    specs = [study.arms[arm].spec for arm in experiment.arms if arm in study.arms]
+    own = next((spec.collect_study for spec in specs if spec.collect_study), "")
+    words = ["collect", "--study", own or study.spec.collect_study or f"{study.name}.toml"]
     for arm in experiment.arms:
         words += ["--arm", arm]
     if experiment.workload:

@@ -64,7 +64,7 @@ class Source:
 
 
 Basis = Literal["exact", "printed", "datasheet", "assumed"]
-"""Where a figure's interval comes from: none, the rounding of its print, a data sheet, a reading."""
+"""Where a figure's interval comes from: none, rounding in print, a data sheet, a reading."""
 
 
 @dataclass(frozen=True, slots=True)

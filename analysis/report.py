@@ -1,4 +1,4 @@
-"""Findings -> Markdown pages and findings.json, written so that a second run leaves no stale page."""
+"""Findings -> Markdown pages and findings.json; a second run leaves no stale page behind."""
 
 from __future__ import annotations
 

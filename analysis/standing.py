@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from analysis.accounting import in_words
 from analysis.capacity import binds, capacity, reference_prefill, running_slots
 from analysis.checks import check_cell, verdict
 from analysis.claims._common import compare_runs, decide, moved
@@ -50,7 +51,7 @@ def _answer(
         reasons,
         cell.level,
         numbers,
-        cell.assumptions,
+        in_words(cell.assumptions, {s for number in numbers for s in number.sources}),
         (),
         failed_checks((cell,)),
     )
@@ -202,7 +203,10 @@ def _differ(study: Study, baseline: Cell, treatment: Cell) -> Finding:
         tuple(reasons),
         level_of((baseline, treatment)),
         tuple(numbers),
-        tuple(dict.fromkeys((*baseline.assumptions, *treatment.assumptions))),
+        in_words(
+            (*baseline.assumptions, *treatment.assumptions),
+            {source for number in numbers for source in number.sources},
+        ),
         moved(baseline.arm, treatment.arm),
         failed_checks((baseline, treatment)),
         next_experiment=command(

@@ -43,6 +43,8 @@ class ArmSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """Further server flags, verbatim."""
     startup: str = ""
     """Arm name in the startup tables; its own name when empty."""
+    collect_study: str = ""
+    """The collector's study that has this arm, where it is not the study's own."""
 
 
 class Reference(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -169,7 +171,7 @@ def read_study(path: Path) -> StudySpec:
 
 def arm_config(arm: ArmSpec) -> dict[str, Scalar]:
     """Every configuration field of an arm that has a value, for naming what differs."""
-    skip = {"name", "about", "flags", "startup"}
+    skip = {"name", "about", "flags", "startup", "collect_study"}
     config: dict[str, Scalar] = {
         field: value
         for field, value in msgspec.structs.asdict(arm).items()

@@ -8,6 +8,7 @@ another name. ITL percentiles pool gaps, so gaps are counted there.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from analysis.accounting import Ledger
 from analysis.dataset import Cell
@@ -28,7 +29,7 @@ def check(cell: Cell, account: Ledger) -> Outcome:
         return Outcome(CODE, NAME, "NOT APPLICABLE", "no percentiles in the file", run.id)
     for latency, marks in rows.items():
         ordered = sorted(marks.items())
-        for (low, a), (high, b) in zip(ordered, ordered[1:], strict=False):
+        for (low, a), (high, b) in pairwise(ordered):
             if run.figures[a].lo > run.figures[b].hi:
                 reason = f"p{low:g} of {latency} exceeds its p{high:g}"
                 return Outcome(CODE, NAME, "INVALID", reason, run.id)

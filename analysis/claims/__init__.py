@@ -33,6 +33,8 @@ class ClaimBase(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """The sentence, in plain words."""
     source: str
     """Where it was said: "write-up, section 5"."""
+    study: str = ""
+    """The study whose data is meant, where it is not the claim's own."""
     reads: str = ""
     """How a vague word is read ("slightly: at most 10 %"); shown as an assumption."""
 

@@ -95,6 +95,9 @@ def contrast_text(found: Contrast, baseline: str, treatment: str) -> str:
 def moved(left: Arm, right: Arm, besides: Collection[str] = ()) -> tuple[str, ...]:
     """Every configuration field that differs between two arms besides the claimed cause."""
     skip = _MOVED_BY_DESIGN | set(besides)
+    if 1 in (left.spec.gpus, right.spec.gpus):
+        # One GPU uses no link, whether or not its host has one.
+        skip |= {"interconnect"}
     return tuple(
         f"{key}: {_value(a)} against {_value(b)}"
         for key, (a, b) in differing(left, right).items()

@@ -94,7 +94,6 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         worst,
         tuple(f"{text}." for _, text in parts),
         tuple(numbers),
-        assumptions=cell.assumptions,
         flips="another KV cache size, sequence limit or length of requests",
         cells=(cell,),
         experiment=Experiment((claim.arm,), claim.workload, (claim.concurrency,), repeats=1),

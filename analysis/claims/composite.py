@@ -27,7 +27,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             )
     by_verdict: dict[Verdict, list[str]] = {}
     for part in claim.parts:
-        by_verdict.setdefault(ev.findings[part], []).append(part)
+        by_verdict.setdefault(ev.findings[part].verdict, []).append(part)
     order: tuple[Verdict, ...] = ("refuted", "untestable", "inconclusive", "supported")
     verdict = next(v for v in order if v in by_verdict)
     texts = [
@@ -39,4 +39,5 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         verdict,
         (f"All parts must hold: {'; '.join(texts)}.",),
         flips="another verdict on " + listing(by_verdict[verdict]),
+        parts=tuple(ev.findings[part] for part in claim.parts),
     )

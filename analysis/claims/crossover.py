@@ -129,7 +129,6 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         verdict,
         tuple(reasons),
         tuple(numbers),
-        assumptions=tuple(dict.fromkeys(a for c in cells for a in c.assumptions)),
         confounds=moved(first_arm, second_arm),
         flips="runs at higher loads, or repeats that turn a sign",
         cells=cells,

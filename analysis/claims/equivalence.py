@@ -12,7 +12,7 @@ import math
 
 from analysis.claims import ClaimBase
 from analysis.claims._common import compare_runs, moved
-from analysis.evidence import BadClaim, Evidence, Experiment, Judgement
+from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, again
 from analysis.model import Verdict
 from analysis.quantity import Quantity
 from analysis.reference import Ref, cells_of, describe, resolve
@@ -45,16 +45,25 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     subject = f"{describe(claim.of)} is {span(ratio)} x {describe(claim.against)}"
     subject = f"{subject[0].upper()}{subject[1:]} ({signed_percent(ratio.value - 1, 2)})"
     numbers = (ratio.estimate("ratio", f"{describe(claim.of)} / {describe(claim.against)}"),)
-    if not (claim.of.metric and claim.against.metric and len(cells) == 2):
+    plain = all(
+        ref.metric and not (ref.plus or ref.minus or ref.over) for ref in (claim.of, claim.against)
+    )
+    if not plain or claim.of.metric != claim.against.metric or len(cells) != 2:
         verdict, words = _facts(ratio, margin)
-        return Judgement(verdict, (f"{subject}, {words}.",), numbers, cells=cells)
+        return Judgement(
+            verdict,
+            (f"{subject}, {words}.",),
+            numbers,
+            cells=cells,
+            flips=f"figures on the other side of {claim.margin:g} %",
+            experiment=again(*cells) if cells else None,
+        )
     verdict, words, p = _runs(ev, claim, ratio, margin)
     arms = [cell.arm for cell in cells]
     return Judgement(
         verdict,
         (f"{subject}.", words),
         numbers,
-        assumptions=tuple(dict.fromkeys(a for c in cells for a in c.assumptions)),
         confounds=moved(arms[0], arms[1]),
         flips=f"repeats whose 90 % interval lies on the other side of {claim.margin:g} %",
         cells=cells,

@@ -11,8 +11,8 @@ from typing import Literal
 
 from analysis.capacity import capacity
 from analysis.claims import ClaimBase
+from analysis.claims._causes import SPARE
 from analysis.claims._common import Contrast, better, contrast, contrast_text, moved
-from analysis.claims.gap_attribution import SPARE
 from analysis.dataset import Cell
 from analysis.evidence import Evidence, Experiment, Judgement, Missing, single
 from analysis.metrics import label_of
@@ -89,9 +89,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             )
             for _, treat, found in pairs
         ),
-        assumptions=tuple(
-            dict.fromkeys((*left_out, *(a for cell in cells for a in cell.assumptions)))
-        ),
+        assumptions=tuple(left_out),
         confounds=moved(pairs[0][0].arm, pairs[0][1].arm),
         flips=f"loads at which {claim.treatment} is {what}"
         if verdict == "refuted"

@@ -54,8 +54,8 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         verdict,
         (
             f"GEMM time fell by at least {percent(1 - bound.hi, 0)}: reading the weights takes "
-            f"{show(floor.weights.value, 's')} of each step in {claim.baseline} at the least, and a "
-            f"whole step of {claim.treatment} takes {show(after.value, 's')}.",
+            f"{show(floor.weights.value, 's')} of each step in {claim.baseline} at the least, and "
+            f"a whole step of {claim.treatment} takes {show(after.value, 's')}.",
         ),
         (
             floor.weights.estimate(

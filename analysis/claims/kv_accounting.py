@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from analysis.claims import ClaimBase
-from analysis.evidence import BadClaim, Evidence, Judgement
+from analysis.evidence import BadClaim, Evidence, Judgement, Missing
 from analysis.floor import kv_token_bytes
 from analysis.model import Estimate, Verdict
 from analysis.wording import show, span
@@ -40,6 +40,11 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     verdicts: list[Verdict] = []
     if claim.reads:
         printed, tokens = ev.fact(arm, "kv_bytes"), ev.fact(arm, "kv_tokens")
+        if arm.startup is not None and arm.startup.config.get("num_gpu_blocks_override"):
+            raise Missing(
+                f"the KV cache size in use by {claim.arm}",
+                "the log prints the memory that was free; num_gpu_blocks_override set the tokens",
+            )
         each = (printed / tokens).as_unit("B")
         one_gpu = kv_token_bytes(arm)
         if one_gpu is None:

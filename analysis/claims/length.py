@@ -48,8 +48,8 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             f"({percent(share)}) and would be refused, although the longest prompt is "
             f"{int(sample.prompt.max()):,} and {prompts_over} prompts alone pass it."
             if over
-            else f"All {plural(n, 'request')} fit {limit:,} tokens: the longest prompt with its output "
-            f"is {int(total.max()):,}.",
+            else f"All {plural(n, 'request')} fit {limit:,} tokens: the longest prompt with its "
+            f"output is {int(total.max()):,}.",
         ),
         (counted.estimate("requests refused", "prompt + output tokens > limit"),),
         assumptions=(f"the sample of {plural(n, 'request')} stands for the workload",),

@@ -63,7 +63,6 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         verdict,  # type: ignore[arg-type]
         tuple(reasons),
         tuple(numbers),
-        assumptions=tuple(dict.fromkeys(a for cell in cells for a in cell.assumptions)),
         flips="a delivered rate that meets the one asked while the cap has room",
         cells=cells,
         experiment=Experiment(claim.arms, claim.workload, (claim.concurrency,), repeats=1),

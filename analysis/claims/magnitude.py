@@ -20,7 +20,7 @@ from analysis.model import Verdict
 from analysis.quantity import Quantity
 from analysis.reference import Ref, cells_of, describe, resolve, stated
 from analysis.stats import difference_tips_at
-from analysis.wording import percent, show, span
+from analysis.wording import percent, span
 
 ABOUT = 0.05
 """ "About" is read as within 5 % of the stated number."""
@@ -87,8 +87,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         numbers,
         confounds=confounds,
         cells=cells,
-        assumptions=tuple(dict.fromkeys(a for c in cells for a in c.assumptions))
-        + (
+        assumptions=(
             (f"“about” is read as within {percent(ABOUT, 0)}",) if claim.relation == "about" else ()
         ),
         flips=_flips(claim, verdict),
@@ -145,11 +144,11 @@ def _compare(
         return "inconclusive", f"and its interval straddles {printed}"
     lo, hi = target.lo, target.hi
     if claim.relation == "about":
-        lo = min(lo, target.value - ABOUT * abs(target.value))
-        hi = max(hi, target.value + ABOUT * abs(target.value))
+        lo = target.value - ABOUT * abs(target.value)
+        hi = target.value + ABOUT * abs(target.value)
         if lo <= observed.value <= hi:
             return "supported", f"within {percent(ABOUT, 0)} of {printed}"
-    if _rounds_to(claim, observed.value, target):
+    elif _rounds_to(claim, observed.value, target):
         return "supported", f"which rounds to {printed}"
     repeats = _repeats(claim, ev)
     hits = sum(_rounds_to(claim, value, target) for value in repeats)
@@ -269,9 +268,9 @@ def _definition(ev: Evidence, claim: Claim, base: Ref | None) -> str:
 
 
 def _flips(claim: Claim, verdict: Verdict) -> str:
-    target = stated(claim.stated, _unit(claim))
+    printed = f"{claim.stated} {_unit(claim)}".rstrip()
     if claim.relation in ("at_least", "at_most"):
-        return f"a figure on the other side of {show(target.value, target.unit)}"
+        return f"a figure on the other side of {printed}"
     if verdict == "supported":
-        return f"a figure that does not round to {claim.stated}"
-    return f"a figure that rounds to {claim.stated}"
+        return f"a figure that does not round to {printed}"
+    return f"a figure that rounds to {printed}"

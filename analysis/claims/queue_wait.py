@@ -78,7 +78,6 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         reasons,
         tuple(numbers),
         assumptions=(
-            *cell.assumptions,
             *warnings,
             *(
                 (
@@ -109,7 +108,7 @@ def _slots(claim: Claim, ev: Evidence, cell: Cell) -> Quantity | None:
     if limit is None:
         return None
     n = float(limit * cell.arm.spec.replicas)
-    source = Source(f"{cell.arm.study}/study.toml", f"arm {claim.arm}, max_num_seqs")
+    source = Source(cell.arm.spec_file, f"arm {claim.arm}, max_num_seqs")
     return quantity(Figure("max_num_seqs", n, n, n, "", source))
 
 
@@ -170,16 +169,16 @@ def _with_reference(
 
 def _length_warnings(ev: Evidence, cell: Cell) -> tuple[str, ...]:
     """Borrowed output lengths against what Little's law implies from the other closed loops."""
-    if not _borrows(cell) or cell.concurrency is None:
+    if not cell.borrows or cell.concurrency is None:
         return ()
     own = [
-        l.value / other.concurrency
+        found.value / other.concurrency
         for other in ev.study.cells
         if other.workload == cell.workload
-        and not other.assumptions
+        and not other.borrows
         and other.concurrency
-        and (l := other.account("in_flight")) is not None
-        and l.value >= FULL * other.concurrency
+        and (found := other.account("in_flight")) is not None
+        and found.value >= FULL * other.concurrency
     ]
     out_tps, itl = cell.metric("output_throughput"), cell.metric("mean_itl")
     ttft, out = cell.account("ttft"), cell.account("mean_output_tokens")
@@ -197,7 +196,3 @@ def _length_warnings(ev: Evidence, cell: Cell) -> tuple[str, ...]:
         f"{'high' if off > 0 else 'low'} here: they give {span(in_flight) if in_flight else '?'} "
         f"requests in flight where other runs of this workload fill {show(fill)}",
     )
-
-
-def _borrows(cell: Cell) -> bool:
-    return any(account.borrows for account in cell.ledgers)

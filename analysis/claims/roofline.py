@@ -87,7 +87,6 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         tuple(reasons),
         tuple(numbers),
         assumptions=(
-            *cell.assumptions,
             "data-sheet bandwidth and dense 16-bit FLOP/s",
             f"the prefill of one prompt of {show(_prompt(ev, claim).value)} tokens"
             if claim.phase == "prefill"

@@ -3,20 +3,21 @@
 Cases are taken from every study below the results folder: two arms on the same GPUs with the same
 model and workload at equal requests in flight, one that follows the advice and one that does not,
 where the condition holds. A case counts for the advice when the chosen arm is better on every
-metric named, against it when it is worse on one. One clear case against refutes a rule as stated.
+metric named, against it when it is worse on one. One clear case against refutes a
+rule that is to hold always; "mostly" needs more than half of the cases, "sometimes" one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from analysis.capacity import capacity
 from analysis.claims import ClaimBase
-from analysis.claims._common import better, contrast
-from analysis.claims.gap_attribution import SPARE
+from analysis.claims._causes import SPARE
+from analysis.claims._common import better, contrast, moved
 from analysis.dataset import Arm, Cell, Study
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Missing
 from analysis.metrics import label_of
@@ -51,6 +52,8 @@ class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The same for the arm advised against."""
     metrics: tuple[str, ...]
     when: When = When()
+    holds: Literal["always", "mostly", "sometimes"] = "always"
+    """How often the sentence says that the choice is right."""
     same_model: bool = True
     """False where the advice is about the model's form itself (quantisation)."""
 
@@ -80,18 +83,12 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             f"result files of arms with {_words(claim.choose)} and with {_words(claim.over)} on "
             "equal GPUs, model, workload and load"
             + (" where the condition holds" if claim.when != When() else ""),
-            f"{plural(len(ev.dataset.studies), 'study').replace('studys', 'studies')} searched",
+            f"searched in {listing(study.name for study in ev.dataset.studies)}",
         )
     by = {name: [c for c in cases if c.outcome == name] for name in ("for", "against", "open")}
-    verdict: Verdict = (
-        "refuted"
-        if by["against"]
-        else "supported"
-        if by["for"] and not by["open"]
-        else "inconclusive"
-    )
+    verdict = _verdict(claim, len(by["for"]), len(by["against"]), len(by["open"]))
     count = (
-        f"{len(by['for'])} of {plural(len(cases), 'case')} {'is' if len(by['for']) == 1 else 'are'} for the advice, "
+        f"Of {plural(len(cases), 'case')}, {len(by['for'])} for the advice, "
         f"{len(by['against'])} against, {len(by['open'])} within noise."
     )
     cells = tuple(dict.fromkeys(cell for c in cases for cell in (c.chosen, c.other)))
@@ -107,7 +104,13 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             ),
         ),
         tuple(number for case in cases for number in case.numbers),
-        assumptions=tuple(dict.fromkeys(a for cell in cells for a in cell.assumptions)),
+        confounds=tuple(
+            dict.fromkeys(
+                f"{c.chosen.arm.name} against {c.other.arm.name}: {field}"
+                for c in cases
+                for field in moved(c.other.arm, c.chosen.arm)
+            )
+        ),
         flips="a clear case the other way under the same condition",
         cells=cells,
         experiment=Experiment(
@@ -116,6 +119,19 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             () if settle.chosen.concurrency is None else (settle.chosen.concurrency,),
         ),
     )
+
+
+def _verdict(claim: Claim, good: int, bad: int, undecided: int) -> Verdict:
+    """Weigh the cases by how often the sentence says that the advice holds."""
+    if claim.holds == "sometimes":
+        return "supported" if good else "inconclusive" if undecided else "refuted"
+    if claim.holds == "mostly":
+        if good > bad + undecided:
+            return "supported"
+        return "refuted" if bad >= good + undecided else "inconclusive"
+    if bad:
+        return "refuted"
+    return "supported" if good and not undecided else "inconclusive"
 
 
 def _label(outcome: str) -> str:

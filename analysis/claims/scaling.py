@@ -1,11 +1,13 @@
 """Whether a quoted figure of k instances is a measurement, or one instance times k.
 
-Two measured runs of one configuration differ by 0.1 to 1.3 %, so a figure that equals an integer
-multiple of another run's to less than that is a projection. It is then also a statement about k
-times as many requests in flight, and may not be set against a run at fewer.
+Instances driven together lose something to imbalance, ramp and drain, and any two runs differ; a
+figure that equals k times another run's to 0.1 % is a projection. It is then also a statement
+about k times as many requests in flight, and may not be set against a run at fewer.
 """
 
 from __future__ import annotations
+
+import math
 
 from analysis.claims import ClaimBase
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement
@@ -14,7 +16,7 @@ from analysis.reference import Ref, cells_of, describe, resolve
 from analysis.wording import percent, show, span
 
 COINCIDENCE = 0.001
-"""Closer than this to a multiple: repeats of one configuration are not that equal."""
+"""Closer than this to a multiple is no coincidence: instances lose more than that together."""
 
 
 class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -50,7 +52,8 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         f"{show(one.value, one.unit)}, {percent(abs(off), 2)} from {claim.k} x"
     )
     reasons = [
-        f"{text}: closer than two measured runs come, so it is one instance times {claim.k}."
+        f"{text}: closer than instances driven together would come, so it is one instance "
+        f"times {claim.k}{_exactly(of.value, one.value, claim.k)}."
         if projected
         else f"{text}: not an integer multiple, so it may have been measured."
     ]
@@ -94,3 +97,11 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         if cells
         else None,
     )
+
+
+def _exactly(of: float, one: float, k: int) -> str:
+    """Whether the figure is k x the instance's, rounded or cut to a whole number."""
+    for word, whole in (("rounded", round(one)), ("cut", math.floor(one))):
+        if round(of) == k * whole:
+            return f" ({k} x {whole:,}, the instance's {word} to a whole number, is it exactly)"
+    return ""

@@ -1,0 +1,240 @@
+"""The causes that `gap_attribution` can bound from means, one function a metric.
+
+Each returns a verdict, its reasons and the numbers behind them; the kind's own page (the docstring
+of `gap_attribution`) states the identities.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from analysis.capacity import capacity
+from analysis.dataset import Cell
+from analysis.evidence import BadClaim, Evidence, Missing
+from analysis.floor import least_step_cost_share, step_floor
+from analysis.model import Estimate, Verdict
+from analysis.quantity import Quantity
+from analysis.wording import percent, show, span
+
+SPARE = 2.0
+"""Slots must exceed requests in flight by this factor before preemption counts as excluded."""
+
+Cause = Literal["headroom", "queue", "step_cost", "batch", "stay", "kv_pool", "prefill"]
+
+Result = tuple[Verdict, tuple[str, ...], tuple[Estimate, ...]]
+
+
+def token_gaps(cause: Cause, base: Cell, treat: Cell, before: Quantity, after: Quantity) -> Result:
+    """ITL or TPOT: step cost against skipped steps."""
+    if cause not in ("headroom", "queue", "step_cost"):
+        raise BadClaim(
+            f"gives cause {cause!r} for a token gap; expected headroom, queue or step_cost"
+        )
+    fall = before - after
+    numbers: list[Estimate] = [fall.estimate("gap", "baseline - treatment")]
+    reasons: list[str] = []
+    slots = capacity(base).slots
+    n = float(base.concurrency or 0)
+    excluded = slots is not None and slots.lo >= SPARE * n
+    if slots is not None:
+        numbers.append(
+            slots.estimate(
+                f"slots, {base.arm.name}",
+                "min(max_num_seqs, KV tokens / (prompt + output tokens))",
+            )
+        )
+    share = None
+    floor = step_floor(base)
+    if floor is not None and fall.lo > 0:
+        share = least_step_cost_share(floor, before, after)
+        numbers.append(
+            floor.weights.estimate(
+                "floor of a step, " + base.arm.name, "weights read / memory bandwidth"
+            )
+        )
+        numbers.append(
+            share.estimate("least step-cost share", "(floor of the baseline - treatment) / gap")
+        )
+    numbers.extend(_stay_numbers(base, treat))
+    step_text = ""
+    if share is not None and floor is not None:
+        step_text = (
+            f"at least {percent(share.lo, 0)} of the fall of {span(fall)} must be cheaper "
+            f"steps: reading the weights alone takes {show(floor.weights.value, 's')} a "
+            f"step in {base.arm.name}, and {treat.arm.name} is at "
+            f"{show(after.value, 's')}"
+        )
+    waiting = (
+        "a request waiting for its first token has no gap between tokens, so waiting is "
+        "0 % of the gap"
+    )
+    most = _most_waiting(base, treat)
+    if excluded and slots is not None:
+        room = (
+            f"preemption is out: {show(slots.value)} slots for {n:g} requests in flight, "
+            f"{slots.value / n:.0f} times as many"
+        )
+        if cause == "step_cost":
+            verdict: Verdict = "supported"
+            reasons.append(f"The gap of {span(fall)} is the time of a step: {waiting}, and {room}.")
+        else:
+            verdict = "refuted"
+            reasons.append(f"Not {cause}: {waiting}, and {room}.")
+        reasons.extend([f"{step_text[:1].upper()}{step_text[1:]}."] if step_text else [])
+    elif share is not None and share.lo > 0.5:
+        verdict = "supported" if cause == "step_cost" else "refuted"
+        reasons.append(f"Mostly step cost: {step_text}.")
+        reasons.append("Preemption cannot be excluded from means for the rest.")
+    else:
+        verdict = "inconclusive"
+        why = (
+            "no start-up log gives the KV cache"
+            if slots is None
+            else f"{show(slots.value)} slots for {n:g} in flight leave no margin"
+        )
+        reasons.append(f"Not settled: {waiting}, but preemption cannot be excluded ({why}).")
+        reasons.extend([f"{step_text[:1].upper()}{step_text[1:]}."] if step_text else [])
+    if most:
+        reasons.append(most)
+    return verdict, tuple(reasons), tuple(numbers)
+
+
+def _stay_numbers(base: Cell, treat: Cell) -> list[Estimate]:
+    numbers = []
+    for cell in (base, treat):
+        for name, label in (("stay", "stay"), ("in_flight", "requests in flight")):
+            found = cell.account(name)
+            if found is not None:
+                numbers.append(found.estimate(f"{label}, {cell.arm.name}"))
+    return numbers
+
+
+def _most_waiting(base: Cell, treat: Cell) -> str:
+    """How much of the gap in stay could be waiting before the first token."""
+    stay_b, stay_t = base.account("stay"), treat.account("stay")
+    first_b, first_t = base.account("ttft"), treat.account("ttft")
+    if stay_b is None or stay_t is None or first_b is None or first_t is None:
+        return ""
+    gap = stay_b - stay_t
+    if gap.lo <= 0:
+        return ""
+    most, likely = (first_b / gap).value, ((first_b - first_t) / gap).value
+    return (
+        f"Of the fall in the stay ({span(stay_b)} to {span(stay_t)}) waiting before the first "
+        f"token is at most {percent(most)}, and {percent(max(0.0, likely))} if the prefill of "
+        f"{treat.arm.name} is not slower."
+    )
+
+
+def throughput(ev: Evidence, cause: Cause, base: Cell, treat: Cell) -> Result:
+    """ln X ratio = ln L ratio - ln stay ratio."""
+    if cause not in ("batch", "headroom", "stay", "step_cost"):
+        raise BadClaim(
+            f"gives cause {cause!r} for a throughput; expected batch, headroom, "
+            "stay, step_cost or kv_pool"
+        )
+    x = (ev.account(treat, "throughput") / ev.account(base, "throughput")).as_unit("")
+    fill = (ev.account(treat, "in_flight") / ev.account(base, "in_flight")).as_unit("")
+    stay = (ev.account(treat, "stay") / ev.account(base, "stay")).as_unit("")
+    share = (fill.ln() / x.ln()).as_unit("")
+    numbers = (
+        x.estimate("request throughput ratio"),
+        fill.estimate("requests in flight ratio", "L of the treatment / L of the baseline"),
+        stay.estimate("stay ratio"),
+        share.estimate("share of more requests in flight", "ln L ratio / ln X ratio"),
+    )
+    text = (
+        f"{span(x)} = {span(fill)} (requests in flight) / {span(stay)} (stay): "
+        f"{percent(share.value, 1)} of the log ratio is more requests in flight, "
+        f"{percent(1 - share.value, 1)} is each request finishing sooner"
+    )
+    batch = cause in ("batch", "headroom")
+    if share.hi < 0.5:
+        verdict: Verdict = "refuted" if batch else "supported"
+    elif share.lo > 0.5:
+        verdict = "supported" if batch else "refuted"
+    else:
+        verdict = "inconclusive"
+    return verdict, (f"The request throughput ratio {text}.",), numbers
+
+
+def first_token(cause: Cause, base: Cell, treat: Cell, before: Quantity, after: Quantity) -> Result:
+    """TTFT: a queue for slots can be excluded from means; its split from prefill cannot."""
+    if cause not in ("queue", "headroom", "prefill"):
+        raise BadClaim(f"gives cause {cause!r} for TTFT; expected queue, headroom or prefill")
+    fall = before - after
+    numbers = (fall.estimate("gap", "baseline - treatment"),)
+    n = float(base.concurrency or 0)
+    rooms = {cell.arm.name: capacity(cell).slots for cell in (base, treat)}
+    if all(room is not None and room.lo >= SPARE * n for room in rooms.values()):
+        text = ", ".join(f"{show(r.value)} slots in {name}" for name, r in rooms.items() if r)
+        if cause != "prefill":
+            return (
+                "refuted",
+                (
+                    f"No request waits for a slot in either arm ({text}, {n:g} requests "
+                    f"in flight), so a queue is none of the {span(fall)}.",
+                ),
+                numbers,
+            )
+        return (
+            "inconclusive",
+            (
+                f"No request waits for a slot in either arm ({text}, {n:g} in flight), so the "
+                f"{span(fall)} are prefill, the wait for the running step to end, or the way "
+                "there; means cannot part these.",
+                "The server's prefill time (a histogram in /metrics) would.",
+            ),
+            numbers,
+        )
+    unknown = [name for name, room in rooms.items() if room is None]
+    if unknown:
+        raise Missing(
+            f"the start-up log of {', '.join(unknown)}",
+            "without the KV cache's size neither a queue nor its absence follows from TTFT",
+        )
+    return (
+        "inconclusive",
+        (
+            "Slots do not exceed the requests in flight by a margin in both arms, "
+            "so queue and prefill cannot be told apart from means.",
+        ),
+        numbers,
+    )
+
+
+def pool(base: Cell, treat: Cell) -> Result:
+    """KV pooling can help only where KV limits the running batch of the separate arm."""
+    numbers, texts, spare = [], [], True
+    for cell in (base, treat):
+        found = capacity(cell)
+        if found.kv_slots is None:
+            raise Missing(
+                f"the start-up log of {cell.arm.name} (KV tokens)",
+                "KV slots = KV tokens / (prompt + output tokens)",
+            )
+        engines = cell.arm.spec.replicas
+        n = (cell.concurrency or 0) / engines
+        each = found.kv_slots * (1 / engines)
+        numbers.append(
+            each.estimate(
+                f"KV slots an engine, {cell.arm.name}", "KV tokens / (prompt + output tokens)"
+            )
+        )
+        texts.append(f"{show(each.value)} slots for {n:g} requests an engine of {cell.arm.name}")
+        spare = spare and each.lo >= SPARE * n
+    words = " and ".join(texts)
+    if spare:
+        return (
+            "refuted",
+            (
+                f"KV limits neither arm: {words}. A larger pool changes nothing that "
+                "these runs could feel.",
+            ),
+            tuple(numbers),
+        )
+    return (
+        "inconclusive",
+        (f"KV may limit the batch ({words}); the server's preemptions and KV use would tell.",),
+        tuple(numbers),
+    )
