@@ -96,7 +96,9 @@ def ledger(run: Run, borrowed: Borrowed | None = None) -> Ledger:
     """Draw up the account of a run from the figures its file holds."""
     have = {name: quantity(figure) for name, figure in run.figures.items()}
     assumptions: list[Assumption] = []
-    if "completed" not in have and "num_prompts" in have:
+    if "completed" not in have and "num_prompts" in have and "failed" in have:
+        have["completed"] = have["num_prompts"] - have["failed"]
+    elif "completed" not in have and "num_prompts" in have:
         have["completed"] = have["num_prompts"]
         sent = frozenset(have["num_prompts"].sources)
         assumptions.append(
@@ -165,12 +167,14 @@ def _mean_tokens(
     have: Mapping[str, Quantity], total: str, throughput: Quantity | None
 ) -> Quantity | None:
     completed, duration = have.get("completed"), have.get("duration")
-    if completed is None:
-        return None
-    if total in have:
+    if total in have and completed is not None:
         return (have[total] / completed).as_unit("tok")
-    if throughput is not None and duration is not None:
+    if throughput is None:
+        return None
+    if completed is not None and duration is not None:
         return (throughput * duration / completed).as_unit("tok")
+    if "request_throughput" in have:
+        return (throughput / have["request_throughput"]).as_unit("tok")
     return None
 
 

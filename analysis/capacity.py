@@ -45,7 +45,7 @@ class Capacity:
     kv_slots_mean: Quantity | None
     """KV tokens / (prompt + output / 2)."""
     reported: Quantity | None
-    """Maximum concurrency as the log prints it (one engine)."""
+    """Maximum concurrency as the log prints it, times the engines."""
 
     @property
     def slots(self) -> Quantity | None:
@@ -74,7 +74,8 @@ def capacity(cell: Cell) -> Capacity:
     resident, half = cell.account("mean_tokens"), cell.account("resident_tokens")
     reported = None
     if arm.startup is not None and "reported_max_concurrency" in arm.startup.figures:
-        reported = quantity(arm.startup.figures["reported_max_concurrency"])
+        figure = quantity(arm.startup.figures["reported_max_concurrency"])
+        reported = figure * float(arm.spec.replicas)
     return Capacity(
         limit,
         (tokens / resident).as_unit("") if tokens is not None and resident is not None else None,
@@ -150,7 +151,8 @@ def binds(cell: Cell, prefill: Quantity | None = None) -> Binding:
             f"{show(x.value, '1/s')} of {show(rate, '1/s')} asked are "
             f"delivered with {span(in_flight)} in flight, so nothing fills",
         )
-    if name in ("max_num_seqs", "KV cache"):
+    filled = in_flight.value >= (CLOSED if math.isinf(rate) else FULL) * least
+    if name in ("max_num_seqs", "KV cache") and filled:
         text = f"{name} allows {show(least)} at once where {_sent(n)}"
         return Binding(name, text)
     if n is not None and prefill is not None:

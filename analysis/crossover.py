@@ -66,19 +66,33 @@ def points(first: Sequence[Cell], second: Sequence[Cell], metric: str) -> tuple[
 def crossings(found: Sequence[Point]) -> tuple[Crossing, ...]:
     """Changes of sign between neighbouring loads, with the interval that rounding allows."""
     result = []
-    for low, high in pairwise(found):
+    clear = [point for point in found if point.ratio.value != 1]
+    for low, high in pairwise(clear):
         a, b = math.log(low.ratio.value), math.log(high.ratio.value)
-        if a * b >= 0:
+        if a * b > 0:
             continue
-        ends = [
-            _zero(low.n, math.log(x), high.n, math.log(y))
-            for x in (low.ratio.lo, low.ratio.hi)
-            for y in (high.ratio.lo, high.ratio.hi)
+        path = [point for point in found if low.n <= point.n <= high.n]
+        equal = [float(point.n) for point in path[1:-1]]
+        at = equal[0] if equal else _between(low.n, a, high.n, b)
+        # A corner without a change of sign says nothing; where rounding alone can make the arms
+        # equal at a measured load, the crossing may lie there.
+        reach = [at]
+        reach += [
+            _between(left.n, math.log(x), right.n, math.log(y))
+            for left, right in pairwise(path)
+            for x in (left.ratio.lo, left.ratio.hi)
+            for y in (right.ratio.lo, right.ratio.hi)
+            if (x - 1) * (y - 1) < 0
         ]
-        at = _zero(low.n, a, high.n, b)
-        inside = [end for end in ends if end is not None and low.n <= end <= high.n]
-        result.append(Crossing(low.n, high.n, at or float(low.n), min(inside), max(inside)))
+        reach += [float(point.n) for point in path if point.ratio.lo <= 1 <= point.ratio.hi]
+        result.append(Crossing(low.n, high.n, at, min(reach), max(reach)))
     return tuple(result)
+
+
+def _between(n1: float, y1: float, n2: float, y2: float) -> float:
+    """Zero of the line through two points of (ln n, y) whose signs differ."""
+    x1, x2 = math.log(n1), math.log(n2)
+    return min(n2, max(n1, math.exp(x1 - y1 * (x2 - x1) / (y2 - y1))))
 
 
 def _zero(n1: float, y1: float, n2: float, y2: float) -> float | None:

@@ -7,13 +7,14 @@ A *cell* is one arm on one workload at one number of requests in flight; its run
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from analysis.accounting import Assumption, Ledger, metric
 from analysis.hardware import Gpu, find_gpu
 from analysis.model import (
     LEVELS,
+    Estimate,
     HelpText,
     Lengths,
     Level,
@@ -25,6 +26,7 @@ from analysis.model import (
 )
 from analysis.models import Model, find_model
 from analysis.quantity import Quantity
+from analysis.stats import interval_of_mean
 from analysis.study import ArmSpec, StudySpec
 
 
@@ -39,6 +41,8 @@ class Arm:
     startup: Startup | None = None
     spec_file: str = "study.toml"
     """Where its description stands, relative to the results folder."""
+    own_model: Model | None = None
+    """Its model as a config.json of the study describes it."""
 
     @property
     def name(self) -> str:
@@ -52,7 +56,9 @@ class Arm:
 
     @cached_property
     def model(self) -> Model | None:
-        """Geometry of its model, if named and known."""
+        """Geometry of its model: of its own config.json, else of models.toml by name."""
+        if self.own_model is not None:
+            return self.own_model
         return find_model(self.spec.model) if self.spec.model else None
 
 
@@ -95,6 +101,18 @@ class Cell:
         found = [getattr(account, name) for account in self.ledgers]
         return mean(tuple(found)) if all(q is not None for q in found) else None
 
+    def estimate(self, name: str, label: str, definition: str = "") -> Estimate | None:
+        """A metric ready to be shown; of repeats, with the interval between them."""
+        found, values = self.metric(name), [q.value for q in self.each(name)]
+        if found is None:
+            return None
+        plain = found.estimate(label, definition)
+        if len(values) < 2 or min(values) <= 0:
+            return plain
+        lo, hi = interval_of_mean(values)
+        words = f"95 % between {len(values)} runs (t on logs)"
+        return replace(plain, lo=min(lo, plain.lo), hi=max(hi, plain.hi), interval=words)
+
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
         """What had to be assumed to draw up the accounts."""
@@ -122,6 +140,8 @@ class Study:
     claims_file: str = ""
     folder: str = ""
     """Relative to the results folder; empty when the study is the whole folder."""
+    skipped: tuple[Skipped, ...] = ()
+    """Files of it that were read and could not be used for any arm."""
 
     @property
     def title(self) -> str:

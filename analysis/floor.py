@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analysis.dataset import Arm, Cell
-from analysis.model import Figure, Source
+from analysis.model import Figure
+from analysis.models import Model
 from analysis.quantity import Quantity, constant, maximum, quantity
 
 
@@ -49,24 +50,32 @@ def read_bytes(arm: Arm) -> Quantity | None:
     if arm.startup is not None and "model_bytes" in arm.startup.figures:
         held = quantity(arm.startup.figures["model_bytes"])
     elif arm.model is not None:
-        held = _of_model(arm, "weights", float(arm.model.weight_bytes()), "B") * (1 / (tp * pp))
+        held = _of_model(arm.model, "weights", float(arm.model.weight_bytes()), "B") * (
+            1 / (tp * pp)
+        )
     else:
         return None
     if arm.model is None:
         return held
     # The first pipeline rank holds the embedding; a later one would read a little more.
-    unread = _of_model(arm, "input embedding", float(arm.model.unread_embedding_bytes()), "B")
+    unread = _of_model(arm.model, "input embedding", float(arm.model.unread_embedding_bytes()), "B")
     return held - unread * (1 / (tp * pp))
 
 
 def kv_token_bytes(arm: Arm) -> Quantity | None:
-    """KV bytes a token takes on one GPU: 2 x layers x KV heads x head dim x bytes / ranks."""
+    """KV bytes a token takes on one GPU: 2 x layers x KV heads x head dim x bytes / ranks.
+
+    None where the model is unknown, or its KV heads do not divide over the tensor ranks.
+    """
     if arm.model is None:
         return None
-    size = arm.model.kv_bytes_per_token(
-        tensor_parallel=arm.spec.tensor_parallel, pipeline_parallel=arm.spec.pipeline_parallel
-    )
-    return _of_model(arm, "KV bytes a token on one GPU", float(size), "B")
+    try:
+        size = arm.model.kv_bytes_per_token(
+            tensor_parallel=arm.spec.tensor_parallel, pipeline_parallel=arm.spec.pipeline_parallel
+        )
+    except ValueError:
+        return None
+    return _of_model(arm.model, "KV bytes a token on one GPU", float(size), "B")
 
 
 def step_floor(cell: Cell) -> Floor | None:
@@ -94,7 +103,8 @@ def prefill_times(arm: Arm, tokens: Quantity) -> tuple[Quantity, Quantity] | Non
     if weights is None or arm.gpu is None or arm.model is None:
         return None
     ranks = arm.spec.tensor_parallel * arm.spec.pipeline_parallel
-    flops = _of_model(arm, "FLOP a token", float(arm.model.flops_per_token()), "FLOP") * (1 / ranks)
+    each = _of_model(arm.model, "FLOP a token", float(arm.model.flops_per_token()), "FLOP")
+    flops = each * (1 / ranks)
     reading = (weights / quantity(arm.gpu.figure("bandwidth"))).as_unit("s")
     computing = (flops * tokens / quantity(arm.gpu.figure("flops"))).as_unit("s")
     return reading, computing
@@ -113,6 +123,5 @@ def least_step_cost_share(
     return maximum(constant(0.0), ((baseline.weights - observed_treatment) / fall).as_unit(""))
 
 
-def _of_model(arm: Arm, what: str, value: float, unit: str) -> Quantity:
-    source = Source("models.toml", f"{arm.spec.model}, {what}")
-    return quantity(Figure(what, value, value, value, unit, source))
+def _of_model(model: Model, what: str, value: float, unit: str) -> Quantity:
+    return quantity(Figure(what, value, value, value, unit, model.cite(what)))

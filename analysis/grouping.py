@@ -7,12 +7,14 @@ runs that sent the same number of prompts and prompt tokens.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from analysis.accounting import Borrowed, ledger
 from analysis.dataset import Arm, Cell, Study
-from analysis.model import HelpText, Lengths, Quoted, Record, Run, Scalar, Startup
+from analysis.model import HelpText, Lengths, ModelShape, Quoted, Record, Run, Scalar, Startup
+from analysis.model_binding import bind_models
 from analysis.study import ArmSpec, Assign, StudySpec, arm_config
 
 CLIENT_KEYS = frozenset(
@@ -72,6 +74,9 @@ def build_study(
     runs = [run if run.workload else replace(run, workload=_workload(run)) for run in runs]
     spec_file = f"{folder}/study.toml".lstrip("/")
     arms = _arms(name, spec, runs, startups, spec_file)
+    shapes = [record for record in records if isinstance(record, ModelShape)]
+    own_models, unused = bind_models([arm.spec for arm in arms.values()], runs, shapes, folder)
+    arms = {key: replace(arm, own_model=own_models.get(key)) for key, arm in arms.items()}
     groups: dict[tuple[str, str, int | None], list[Run]] = {}
     for run in runs:
         groups.setdefault((run.arm, run.workload, run.concurrency), []).append(run)
@@ -100,22 +105,20 @@ def build_study(
         claims=tuple(claims),
         claims_file=claims_file,
         folder=folder,
+        skipped=unused,
     )
 
 
 def _assigned(run: Run, rules: Iterable[Assign]) -> Run:
-    """The run with the arm and workload that the first matching rule of each gives."""
+    """The run with arm, workload and load as the first matching rule of each gives them."""
     facts: dict[str, Scalar] = {**run.config, "record": run.source.key, "file": run.source.file}
     facts.update({name: figure.value for name, figure in run.figures.items()})
+    load: int | None = None
     for rule in rules:
         if all(_same(facts.get(key), value) for key, value in rule.where.items()):
-            run = replace(
-                run,
-                arm=run.arm or rule.arm,
-                workload=run.workload or rule.workload,
-                concurrency=run.concurrency if rule.concurrency is None else rule.concurrency,
-            )
-    return run
+            run = replace(run, arm=run.arm or rule.arm, workload=run.workload or rule.workload)
+            load = rule.concurrency if load is None else load
+    return run if load is None else replace(run, concurrency=load)
 
 
 def _same(found: Scalar, wanted: Scalar) -> bool:
@@ -233,8 +236,8 @@ def _spec_from(name: str, config: Mapping[str, Scalar]) -> ArmSpec:
     for key, value in found.items():
         if key in ("model", "gpu", "version", "quantization"):
             fields[key] = str(value)
-        elif isinstance(value, (int, float, str)) and str(value).isdigit():
-            fields[key] = int(value)
+        elif re.fullmatch(r"0*[1-9]\d{0,8}", str(value), re.ASCII):
+            fields[key] = int(str(value))
     gpus = int(str(fields.get("tensor_parallel", 1))) * int(str(fields.get("pipeline_parallel", 1)))
     return ArmSpec(name=name, gpus=gpus, **fields)  # type: ignore[arg-type]
 

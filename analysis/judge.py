@@ -41,9 +41,12 @@ def judge_study(dataset: Dataset, study: Study) -> Judged:
             skipped.append(Skipped(study.claims_file, f"{name}: {error}"))
     found: dict[str, Finding] = {}
     evidence = Evidence(dataset, study, found)
-    # Composites need the verdicts of their parts, and repeats those of their first.
+    # Composites need the corrected verdicts of their parts, and repeats those of their first.
     own = [claim for claim in claims if isinstance(claim, ClaimBase)]
-    for claim in sorted(own, key=lambda claim: claim.kind == "composite"):
+    for claim in [claim for claim in own if claim.kind != "composite"]:
+        _judge_into(found, skipped, evidence, claim)
+    found.update((finding.id, finding) for finding in _corrected(tuple(found.values())))
+    for claim in [claim for claim in own if claim.kind == "composite"]:
         _judge_into(found, skipped, evidence, claim)
     for claim in [claim for claim in claims if isinstance(claim, Repeat)]:
         first = found.get(claim.repeats)
@@ -66,7 +69,7 @@ def judge_study(dataset: Dataset, study: Study) -> Judged:
             p_value=None,
         )
     ordered = [found[claim.id] for claim in claims if claim.id in found]
-    return Judged(tuple(_corrected(ordered)), tuple(skipped))
+    return Judged(tuple(ordered), tuple(skipped))
 
 
 def _name(table: Mapping[str, object], number: int) -> str:

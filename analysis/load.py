@@ -35,10 +35,12 @@ def load(root: Path, *, jobs: int = 1, only: Collection[str] = ()) -> Dataset:
             continue
         file = record.file if hasattr(record, "file") else record.source.file
         top = file.partition("/")[0] if "/" in file else ""
-        groups.setdefault(top if folders != [""] else "", []).append(record)
+        groups.setdefault("" if "" in folders else top, []).append(record)
     studies = []
     for folder, members in groups.items():
-        studies.append(_study(root, folder, members, skipped))
+        base = folders.get(folder, root / folder)
+        studies.append(_study(root, base, folder, members, skipped))
+        skipped.extend(studies[-1].skipped)
     studies = [study for study in studies if study.cells or study.claims or study.lengths]
     studies.sort(key=lambda study: (study.spec.order, study.name))
     _distinct(studies)
@@ -53,13 +55,18 @@ def load(root: Path, *, jobs: int = 1, only: Collection[str] = ()) -> Dataset:
     return Dataset(tuple(studies), tuple(skipped))
 
 
-def _study_folders(root: Path) -> list[str]:
-    """Relative names of the study folders; [""] when the whole folder is one study."""
+def _study_folders(root: Path) -> dict[str, Path]:
+    """The study folders by name, as records name them; "" when the whole folder is one study."""
     if root.is_file() or _has_spec(root):
-        return [""]
+        return {"": root}
     children = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
-    found = [p.name for p in children if _inside(root, p) and _has_spec(p)]
-    return found or [""]
+    # A linked folder is read in its own place only (analysis.scan).
+    found = {
+        p.name.encode("utf-8", "backslashreplace").decode(): p
+        for p in children
+        if not p.is_symlink() and _has_spec(p)
+    }
+    return found or {"": root}
 
 
 def _has_spec(folder: Path) -> bool:
@@ -71,14 +78,17 @@ def _inside(root: Path, path: Path) -> bool:
     return path.resolve().is_relative_to(root.resolve())
 
 
-def _study(root: Path, folder: str, records: Sequence[Record], skipped: list[Skipped]) -> Study:
-    base = root.parent if root.is_file() else root / folder
+def _study(
+    root: Path, base: Path, folder: str, records: Sequence[Record], skipped: list[Skipped]
+) -> Study:
+    refused = {item.file for item in skipped}
     prefix = f"{folder}/" if folder else ""
     spec = StudySpec()
     claims: list[Mapping[str, object]] = []
     for name in ("study.toml", "claims.toml") if not root.is_file() else ():
         path = base / name
-        if not path.exists():
+        if not path.is_file():
+            # A link that leads nowhere or a pipe: the scan has said so.
             continue
         try:
             if not _inside(root, path):
@@ -88,7 +98,8 @@ def _study(root: Path, folder: str, records: Sequence[Record], skipped: list[Ski
             else:
                 claims = _claim_tables(path)
         except BadInput as error:
-            skipped.append(Skipped(prefix + name, str(error)))
+            if prefix + name not in refused:
+                skipped.append(Skipped(prefix + name, str(error)))
     return build_study(
         spec.name or folder or HERE,
         spec,

@@ -68,6 +68,11 @@ def link(text: str, target: str) -> Safe:
     return Safe(f"[{escape(text)}]({target})")
 
 
+def up(target: str, text: str) -> Safe:
+    """A link to a page above ours, as a site address: its Markdown file may be anybody's."""
+    return Safe(f'<a href="{target}">{escape(text)}</a>')
+
+
 def badge(word: str) -> Safe:
     """A verdict or status with its style class."""
     return Safe(f'<span class="verdict verdict-{slug(word.lower())}">{escape(word)}</span>')

@@ -186,7 +186,16 @@ class HelpText:
     text: str
 
 
-Record = Run | Startup | Lengths | Quoted | HelpText | Skipped | Ignored
+@dataclass(frozen=True, eq=False, slots=True)
+class ModelShape:
+    """A model's config.json; `analysis.model_config` makes a model of it."""
+
+    source: Source
+    config: Mapping[str, object]
+    """As the file has it: untrusted, but checked to describe a model."""
+
+
+Record = Run | Startup | Lengths | Quoted | HelpText | ModelShape | Skipped | Ignored
 """What a format reader may return."""
 
 

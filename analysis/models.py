@@ -1,7 +1,7 @@
 """Sizes of dense decoder-only models, computed from their shape: weights, KV cache, FLOPs.
 
-Shapes come from models.toml or from a model's own config.json. What this arithmetic cannot describe
-(mixtures of experts, latent attention, sliding windows, other packings) is refused, not guessed.
+Shapes come from models.toml, read here, or from a model's own config.json, which
+`analysis.model_config` reads.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Any
 
 from analysis.hardware import TableError
 from analysis.model import Figure, Source
@@ -160,8 +160,11 @@ class Model:
         """
         unit, words = _FIGURES[field]
         value = float(getattr(self, field)())
-        source = Source(self.file, f"{self.name}, {words}")
-        return Figure(field, value, value, value, unit, source, "datasheet")
+        return Figure(field, value, value, value, unit, self.cite(words), "datasheet")
+
+    def cite(self, what: str) -> Source:
+        """Where the shape stands that `what` ("weights", "KV bytes a token") is computed from."""
+        return Source(self.file, f"{self.name}, {what}")
 
 
 _FIGURES = {
@@ -178,7 +181,7 @@ FIGURES = tuple(_FIGURES)
 
 def find_model(name: str) -> Model | None:
     """The model of that name: as on the hub, without its owner, or as the last part of a path."""
-    return _by_key().get(_key(name))
+    return _by_key().get(model_key(name))
 
 
 def models() -> tuple[Model, ...]:
@@ -186,133 +189,18 @@ def models() -> tuple[Model, ...]:
     return _table()
 
 
-def model_from_config(
-    config: Mapping[str, Any], name: str = "", file: str = "config.json"
-) -> Model | None:
-    """The model that a Hugging Face config.json describes, or None where this arithmetic is unfit.
-
-    Args:
-        config: The parsed file; untrusted, so any value may be missing or of a wrong type.
-        name: What to call the model; the config's `_name_or_path` or `model_type` by default.
-        file: The file's path, as figures will cite it.
-    """
-    family = config.get("model_type")
-    if not isinstance(family, str) or family not in _FAMILIES or _foreign(config, family):
-        return None
-    sizes: dict[str, Any] = {
-        field: config.get(key)
-        for field, key in (
-            ("layers", "num_hidden_layers"),
-            ("heads", "num_attention_heads"),
-            ("hidden", "hidden_size"),
-            ("intermediate", "intermediate_size"),
-            ("vocab", "vocab_size"),
-        )
-    }
-    # A Llama config without num_key_value_heads has as many as heads; the others must say.
-    fallback = sizes["heads"] if family == "llama" else None
-    sizes["kv_heads"] = _or_else(config.get("num_key_value_heads"), fallback)
-    if not all(_is_size(value) for value in sizes.values()):
-        return None
-    head_dim = _or_else(config.get("head_dim"), sizes["hidden"] // sizes["heads"])
-    packing = _packing(config.get("quantization_config"))
-    if not _is_size(head_dim) or sizes["heads"] % sizes["kv_heads"] or packing == "unknown":
-        return None
-    bias, mlp_bias, tied = (
-        config.get(key, False) for key in ("attention_bias", "mlp_bias", "tie_word_embeddings")
-    )
-    if not all(isinstance(flag, bool) for flag in (bias, mlp_bias, tied)):
-        return None
-    called = config.get("_name_or_path")
-    return Model(
-        name=name or (called if isinstance(called, str) and called else family),
-        head_dim=head_dim,
-        tie_word_embeddings=tied,
-        qk_norm=family == "qwen3",
-        qkv_bias=bias or family == "qwen2",
-        output_bias=bias,
-        mlp_bias=mlp_bias,
-        packing=packing,
-        file=file,
-        source=file,
-        **sizes,
-    )
-
-
-_FAMILIES = frozenset({"llama", "mistral", "qwen2", "qwen3"})
-"""Dense decoders whose weights `Model` lists in full."""
-
-_FOREIGN = (
-    "num_experts",
-    "num_local_experts",
-    "n_routed_experts",
-    "moe_intermediate_size",
-    "kv_lora_rank",
-    "q_lora_rank",
-    "num_nextn_predict_layers",
-    "text_config",
-    "vision_config",
-)
-"""Keys of experts, latent attention, draft layers and vision towers: none is described here."""
-
-_DTYPES = frozenset({"bfloat16", "float16", "float32", "torch.bfloat16", "torch.float16", "auto"})
-
-
-def _foreign(config: Mapping[str, Any], family: str) -> bool:
-    """Whether the config has weights or a cache that `Model` does not describe."""
-    # Qwen configs name a window and leave it unused; in the others a window that is named is used.
-    windowed = config.get("use_sliding_window", not family.startswith("qwen"))
-    kinds = config.get("layer_types") or ()
-    dtype = config.get("torch_dtype") or config.get("dtype") or "auto"
-    return (
-        any(config.get(key) for key in _FOREIGN)
-        or bool(windowed and config.get("sliding_window"))
-        or not isinstance(kinds, list | tuple)
-        or any(kind != "full_attention" for kind in kinds)
-        or not isinstance(dtype, str)
-        or dtype not in _DTYPES
-    )
-
-
-def _packing(config: object) -> Packing | Literal["unknown"] | None:
-    """How a `quantization_config` packs the linear layers of all blocks; None without one."""
-    if config is None:
-        return None
-    if not isinstance(config, Mapping):
-        return "unknown"
-    method = config.get("quant_method")
-    bits = config.get("bits", config.get("w_bit"))
-    group = config.get("group_size", config.get("q_group_size"))
-    kept = config.get("modules_to_not_convert") or []
-    plain_rest = isinstance(kept, list) and set(map(str, kept)) <= {"lm_head"}
-    if (
-        method not in ("awq", "gptq")
-        or not _is_packing(bits, group)
-        or not plain_rest
-        or config.get("lm_head")
-        or config.get("dynamic")
-        or config.get("desc_act")  # the order of activations is stored as well
-    ):
-        return "unknown"
-    # A symmetric GPTQ checkpoint stores zeros that no kernel reads.
-    zeros = config.get("zero_point", True) if method == "awq" else not config.get("sym", True)
-    return Packing(int(bits), int(group), bool(zeros))
-
-
-def _is_packing(bits: Any, group: Any) -> bool:
-    return bits in (4, 8) and (group == -1 or _is_size(group))
-
-
 _MOST = 2**31
 """No dimension of a real model comes near; a file may hold an integer that no float can."""
 
 
-def _is_size(value: object) -> bool:
+def is_size(value: object) -> bool:
+    """Whether a value from a file can be a dimension: a positive whole number below 2**31."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MOST
 
 
-def _or_else(value: Any, fallback: Any) -> Any:
-    return fallback if value is None else value
+def is_packing(bits: object, group: object) -> bool:
+    """Whether two values from a file can be a packing: 4 or 8 bits, a group size or -1."""
+    return bits in (4, 8) and (group == -1 or is_size(group))
 
 
 def read_table(text: str) -> tuple[Model, ...]:
@@ -327,9 +215,9 @@ def read_table(text: str) -> tuple[Model, ...]:
     found: dict[str, Model] = {}
     for entry in data["model"]:
         made = _quantised(entry, found) if "of" in entry else _plain(entry)
-        if _key(made.name) in found:
+        if model_key(made.name) in found:
             raise TableError(f"{FILE}: {made.name} is there twice")
-        found[_key(made.name)] = made
+        found[model_key(made.name)] = made
     return tuple(found.values())
 
 
@@ -340,7 +228,7 @@ _FLAGS = {"tie_word_embeddings", "qk_norm"}
 def _plain(entry: Mapping[str, Any]) -> Model:
     where = _check(entry, {"name", "source"} | _SIZES | _FLAGS)
     for key in sorted(_SIZES):
-        if not _is_size(entry[key]):
+        if not is_size(entry[key]):
             raise TableError(f"{FILE}: {where}: {key} is {entry[key]!r}, a count is needed")
     _check_flags(entry, where, _FLAGS)
     return Model(**entry)
@@ -348,10 +236,10 @@ def _plain(entry: Mapping[str, Any]) -> Model:
 
 def _quantised(entry: Mapping[str, Any], found: Mapping[str, Model]) -> Model:
     where = _check(entry, {"name", "source", "of", "bits", "group_size", "zero_point"})
-    base = found.get(_key(entry["of"]))
+    base = found.get(model_key(entry["of"]))
     if base is None:
         raise TableError(f"{FILE}: {where}: {entry['of']!r} is not a model above it")
-    if not _is_packing(entry["bits"], entry["group_size"]):
+    if not is_packing(entry["bits"], entry["group_size"]):
         raise TableError(f"{FILE}: {where}: 4 or 8 bits and a group size or -1 are needed")
     _check_flags(entry, where, {"zero_point"})
     packing = Packing(entry["bits"], entry["group_size"], entry["zero_point"])
@@ -380,11 +268,14 @@ def _table() -> tuple[Model, ...]:
 
 @cache
 def _by_key() -> dict[str, Model]:
-    return {_key(model.name): model for model in _table()}
+    return {model_key(model.name): model for model in _table()}
 
 
-def _key(name: str) -> str:
-    """The last part of a hub name or path, lower case; a hub cache's folder names its model."""
+def model_key(name: str) -> str:
+    """What two names of one model share.
+
+    The last part of a hub name or path, lower case; a hub cache's folder names its model.
+    """
     parts = [part for part in name.strip().lower().replace("\\", "/").split("/") if part]
     cached = next((part for part in parts if part.startswith("models--")), None)
     if cached is not None:

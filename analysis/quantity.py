@@ -59,12 +59,11 @@ class Quantity:
         """Range by adding each leaf's own effect: close for intervals narrow beside the value."""
         down = up = 0.0
         for leaf in wide:
-            ends = [
-                float(self.evaluate({**point, leaf: np.array([end])})[0]) - value
-                for end in (leaf.lo, leaf.hi)
-            ]
-            down += min(0.0, *ends)
-            up += max(0.0, *ends)
+            found = self.evaluate({**point, leaf: np.array([leaf.lo, leaf.hi])}) - value
+            if np.isnan(found).any():
+                return value, -math.inf, math.inf
+            down += min(0.0, float(found.min()))
+            up += max(0.0, float(found.max()))
         return value, value + down, value + up
 
     @property
@@ -116,7 +115,7 @@ class Quantity:
         return self * other
 
     def __truediv__(self, other: Quantity | float) -> Quantity:
-        return self._combine(other, _quotient(self.unit, _unit(other)), np.divide)
+        return self._combine(other, _quotient(self.unit, _unit(other)), _divide)
 
     def ln(self) -> Quantity:
         """Natural logarithm; ratios of arms are compared on this scale."""
@@ -168,6 +167,13 @@ def minimum(left: Quantity, right: Quantity) -> Quantity:
 def maximum(left: Quantity, right: Quantity) -> Quantity:
     """The greater of two quantities, corner by corner."""
     return left._combine(right, left.unit, np.maximum)
+
+
+def _divide(top: Floats, bottom: Floats) -> Floats:
+    """Quotient, NaN throughout where the divisor has either sign: corners miss its pole."""
+    if bottom.min() < 0 < bottom.max():
+        return np.full(np.broadcast(top, bottom).shape, np.nan)
+    return np.divide(top, bottom)
 
 
 def _unit(other: Quantity | float) -> str:

@@ -20,6 +20,22 @@ from analysis.study import nearest
 from analysis.wording import listing
 
 _GPU_FACTS = ("memory_bytes", "bandwidth", "flops", "link_bandwidth")
+_FACT_WORDS = {
+    "model_bytes": "model size",
+    "kv_bytes": "KV cache size as printed",
+    "kv_tokens": "KV cache tokens",
+    "kv_tokens_total": "KV cache tokens of all engines",
+    "kv_bytes_total": "KV cache size of all GPUs",
+    "kv_bytes_per_token": "KV bytes a token on one GPU",
+    "max_model_len": "max_model_len",
+    "reported_max_concurrency": "maximum concurrency as reported",
+    "weights_read": "weights read a step",
+    "gpu_memory": "GPU memory",
+    "memory_bytes": "memory",
+    "bandwidth": "memory bandwidth",
+    "flops": "dense 16-bit FLOP/s",
+    "link_bandwidth": "link bandwidth",
+}
 _STATS = ("min", "mean", "median", "max", "count")
 
 
@@ -130,6 +146,34 @@ def describe(ref: Ref) -> str:
     return text
 
 
+def described_beside(ref: Ref, other: Ref) -> str:
+    """The same, shortened where it differs from `other` in one thing: "that of awq"."""
+    nested = (ref.plus, ref.minus, ref.over, other.plus, other.minus, other.over)
+    if any(nested) or ref.times != 1.0 or other.times != 1.0 or ref.quoted or ref.value:
+        return describe(ref)
+    where = f" ({ref.study})" if ref.study else ""
+    mine = (ref.metric, ref.fact, ref.arm, ref.gpu, ref.workload, ref.concurrency, ref.study)
+    theirs = (
+        other.metric,
+        other.fact,
+        other.arm,
+        other.gpu,
+        other.workload,
+        other.concurrency,
+        other.study,
+    )
+    apart = [i for i, (a, b) in enumerate(zip(mine, theirs, strict=True)) if a != b]
+    if apart == [2] and (ref.metric or ref.fact):
+        return f"that of {ref.arm}{where}"
+    if apart == [4] and ref.metric:
+        return f"that on {ref.workload}{where}"
+    if apart == [5] and ref.metric:
+        return f"that at {ref.concurrency} in flight{where}"
+    if apart == [6] and (ref.metric or ref.fact):
+        return f"that in {ref.study or 'this study'}"
+    return describe(ref)
+
+
 def _describe_plain(ref: Ref) -> str:
     where = f" ({ref.study})" if ref.study else ""
     if ref.metric:
@@ -138,13 +182,17 @@ def _describe_plain(ref: Ref) -> str:
             f"{ref.concurrency} in flight{where}"
         )
     if ref.fact:
-        words = ref.fact.replace("_", " ").replace("kv", "KV").replace("bytes", "memory")
-        return f"{words} of {ref.gpu or ref.arm}{where}"
+        return f"{_FACT_WORDS.get(ref.fact, ref.fact)} of {ref.gpu or ref.arm}{where}"
     if ref.quoted:
         return f"the quoted {ref.quoted}{where}"
     if ref.value:
         return f"the stated {ref.value} {ref.unit}".rstrip()
     return f"{ref.stat.replace('_', ' ')} tokens in the sample of {ref.sample}{where}"
+
+
+def is_cell(ref: Ref) -> bool:
+    """Whether a reference is a metric of one cell and nothing else, so that its repeats compare."""
+    return bool(ref.metric) and ref.times == 1.0 and not (ref.plus or ref.minus or ref.over)
 
 
 def cells_of(ev: Evidence, *refs: Ref | None) -> tuple[Cell, ...]:

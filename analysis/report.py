@@ -7,15 +7,18 @@ from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import Path, PurePosixPath
 
-from analysis.checks import verdict
+import msgspec
+
+from analysis.checks import checks, verdict
+from analysis.claims import ClaimBase, Kind, kinds
 from analysis.dataset import Study
-from analysis.markdown import badge, code, environment, escape, link
-from analysis.model import VERDICTS, Estimate, Figure, Finding, Run, Source, Status
+from analysis.markdown import Safe, badge, code, environment, escape, link, up
+from analysis.model import VERDICTS, Estimate, Figure, Finding, Outcome, Run, Source, Status
 from analysis.pipeline import Analysis, StudyReport
 from analysis.quantity import quantity
 from analysis.serialise import dumps
 from analysis.study import slug
-from analysis.wording import digits, shown_unit, span
+from analysis.wording import count_of, digits, shown_unit, span
 
 MANIFEST = ".findings-files"
 """Lists the files of the last run, so that the next one removes what it no longer writes."""
@@ -43,6 +46,11 @@ def pages(analysis: Analysis) -> dict[str, str]:
         claim_path=_claim_path,
         provenance=_provenance,
         why=_why,
+        grouped=_grouped,
+        runs_of=_runs_of,
+        prose=Safe,
+        up=up,
+        keys=_keys,
         question=lambda finding: _QUESTIONS[finding.kind],
     )
     counts = Counter(f.verdict for report in analysis.studies for f in report.findings)
@@ -51,6 +59,9 @@ def pages(analysis: Analysis) -> dict[str, str]:
             studies=analysis.studies,
             skipped=analysis.skipped,
             verdicts=[(word, counts[word]) for word in VERDICTS if counts[word]],
+        ),
+        "rules.md": env.get_template("kinds.md.jinja").render(
+            kinds=list(kinds().values()), checks=checks()
         ),
         "findings.json": dumps(analysis),
         "findings.schema.json": resources.files("analysis")
@@ -74,7 +85,7 @@ def pages(analysis: Analysis) -> dict[str, str]:
             out[path] = arm_page.render(arm=arm, study=report.study, cells=cells)
         for finding in report.findings:
             path = f"{folder}/claims/{slug(finding.id)}.md"
-            out[path] = claim_page.render(finding=finding)
+            out[path] = claim_page.render(finding=finding, study=report.study)
     return {path: _tidy(text) if path.endswith(".md") else text for path, text in out.items()}
 
 
@@ -160,16 +171,38 @@ def _figure(figure: Figure) -> str:
     return span(quantity(figure))
 
 
-def _provenance(finding: Finding) -> Iterable[tuple[str, str]]:
-    """File and key of every figure, with the numbers that rest on it."""
+def _keys(kind: Kind) -> list[tuple[str, bool]]:
+    """A kind's own keys, and whether a claim must give them."""
+    common = {field.name for field in msgspec.structs.fields(ClaimBase)}
+    return [
+        (field.encode_name, field.required)
+        for field in msgspec.structs.fields(kind.claim)
+        if field.name not in common
+    ]
+
+
+def _provenance(finding: Finding) -> list[tuple[str, str, str]]:
+    """(file, key, the numbers that rest on it) of every figure."""
     users: dict[Source, list[str]] = {}
     for number in finding.numbers:
         for source in number.sources:
             users.setdefault(source, []).append(number.name)
     return [
-        (str(source) if source.file else source.key, ", ".join(names))
+        (source.file, source.key or "the whole file", "; ".join(dict.fromkeys(names)))
         for source, names in users.items()
     ]
+
+
+def _grouped(outcomes: Sequence[Outcome]) -> list[tuple[Outcome, ...]]:
+    """Outcomes of one check and status together: a check that every run fails is one row."""
+    groups: dict[tuple[str, str], list[Outcome]] = {}
+    for outcome in outcomes:
+        groups.setdefault((outcome.code, outcome.status), []).append(outcome)
+    return [tuple(group) for group in groups.values()]
+
+
+def _runs_of(group: Sequence[Outcome]) -> str:
+    return count_of([outcome.run for outcome in group], 2)
 
 
 def summary_rows(analysis: Analysis) -> list[tuple[str, str, str, str, str]]:

@@ -178,7 +178,10 @@ def _differ(study: Study, baseline: Cell, treatment: Cell) -> Finding:
     reasons: list[str] = []
     for name in COMPARED:
         left, right = baseline.metric(name), treatment.metric(name)
-        if left is None or right is None or left.value <= 0 or right.value <= 0:
+        if left is None or right is None:
+            continue
+        if any(q.value <= 0 for q in (*baseline.each(name), *treatment.each(name))):
+            # Ratios need positive figures, of every repeat.
             continue
         ratio: Quantity = (right / left).as_unit("")
         comparison = compare_runs(baseline, treatment, name)

@@ -36,12 +36,13 @@ class Comparison:
 
     Attributes:
         ratio: exp(mean log treatment - mean log baseline).
-        lo, hi: 95 % interval between runs; -inf and inf where there are single runs only.
+        lo, hi: 95 % interval between runs; 0 and inf where there are single runs only.
         n_baseline, n_treatment: runs.
         method: what was computed, in words.
         p_value: of "no difference", two-sided; None where no test is possible.
         least_p: the smallest p that a permutation of so few runs can reach.
         warnings: what weakens the number.
+        lo90, hi90: 90 % interval, the one that two one-sided tests at 5 % look at.
     """
 
     ratio: float
@@ -53,6 +54,8 @@ class Comparison:
     p_value: float | None = None
     least_p: float = 1.0
     warnings: tuple[str, ...] = ()
+    lo90: float = 0.0
+    hi90: float = math.inf
 
     @property
     def testable(self) -> bool:
@@ -123,6 +126,7 @@ def _with_t(
     mean: float, se: float, df: float, n_a: int, n_b: int, method: str, least_p: float
 ) -> Comparison:
     half = float(sps.t.ppf(0.5 + CONFIDENCE / 2, df)) * se
+    half90 = float(sps.t.ppf(CONFIDENCE, df)) * se
     p = 0.0 if se == 0 and mean else float(2 * sps.t.sf(abs(mean) / se, df)) if se else 1.0
     warnings: tuple[str, ...] = ()
     if least_p > 1 - CONFIDENCE:
@@ -132,15 +136,40 @@ def _with_t(
         )
     return Comparison(
         math.exp(mean),
-        math.exp(mean - half),
-        math.exp(mean + half),
+        _exp(mean - half),
+        _exp(mean + half),
         n_a,
         n_b,
         method,
         p,
         least_p,
         warnings,
+        _exp(mean - half90),
+        _exp(mean + half90),
     )
+
+
+def _exp(x: float) -> float:
+    """e^x, infinite where it leaves the range of a float (a spread of many powers of ten)."""
+    return math.exp(x) if x < 700 else math.inf
+
+
+def interval_of_mean(values: Sequence[float]) -> tuple[float, float]:
+    """95 % interval of a mean over runs: t on log values, so that it stays positive.
+
+    Centred on the arithmetic mean, as printed; for run-to-run spreads of a few per cent the
+    geometric mean is the same.
+
+    Raises:
+        ValueError: fewer than two values, or one that is not positive.
+    """
+    found = np.asarray(values, float)
+    if len(found) < 2 or (found <= 0).any():
+        raise ValueError("an interval between runs needs two positive values at least")
+    se = float(np.log(found).std(ddof=1)) / math.sqrt(len(found))
+    factor = _exp(float(sps.t.ppf(0.5 + CONFIDENCE / 2, len(found) - 1)) * se)
+    mean = float(found.mean())
+    return mean / factor, mean * factor
 
 
 def permutation_least_p(n_a: int, n_b: int) -> float:
@@ -161,13 +190,13 @@ def difference_tips_at(ratio: float) -> float:
 def equivalence_tips_at(ratio: float, margin: float) -> float:
     """Run-to-run sd below which "within the margin" stands on single runs.
 
-    Two one-sided tests at 5 %: (ln(1 + margin) - |ln r|) / (1.645 √2), 0 when the ratio is
-    already outside. `margin` is relative (0.01 for 1 %); on the log scale it is ln(1 + margin)
-    for an excess and -ln(1 - margin) for a shortfall.
+    Two one-sided tests at 5 %: the distance of ln r to the nearer end of the margin,
+    / (1.645 √2), 0 when the ratio is already outside. `margin` is relative (0.01 for 1 %); on
+    the log scale its ends are ln(1 + margin) and ln(1 - margin).
     """
     log = math.log(ratio)
-    bound = math.log1p(margin) if log > 0 else -math.log1p(-margin)
-    return max(0.0, bound - abs(log)) / (_Z_ONE_SIDED * math.sqrt(2))
+    room = min(math.log1p(margin) - log, log - math.log1p(-margin))
+    return max(0.0, room) / (_Z_ONE_SIDED * math.sqrt(2))
 
 
 def equivalent(comparison: Comparison, margin: float) -> bool | None:
@@ -178,10 +207,10 @@ def equivalent(comparison: Comparison, margin: float) -> bool | None:
     if not math.isfinite(comparison.hi) or comparison.lo <= 0:
         return None
     low, high = math.log1p(-margin), math.log1p(margin)
-    lo, hi = math.log(comparison.lo), math.log(comparison.hi)
-    if lo > high or hi < low:
+    if math.log(comparison.lo) > high or math.log(comparison.hi) < low:
         return False
-    return True if lo >= low and hi <= high else None
+    inside = math.log(comparison.lo90) >= low and math.log(comparison.hi90) <= high
+    return True if inside else None
 
 
 def pooled_sd(groups: Sequence[Sequence[float]]) -> tuple[float, int] | None:
@@ -218,8 +247,13 @@ def requests_for_percentile(percentile: float, confidence: float = CONFIDENCE) -
 
 
 def runs_to_resolve(effect: float, sd: float) -> int:
-    """Runs an arm needed to tell a log effect from 0 at 95 % with 80 % power, at least 5."""
+    """Runs an arm needed to tell a log effect from 0 at 95 % with 80 % power, at least 5.
+
+    2 (z sd / effect)**2 for a known spread, and z**2 / 4 more because t has to estimate it
+    (Guenther 1981).
+    """
     if effect == 0:
         return 1000
     z = _Z_TWO_SIDED + float(sps.norm.ppf(0.8))
-    return max(5, min(1000, math.ceil(2 * (z * sd / abs(effect)) ** 2)))
+    runs = 2 * (z * sd / abs(effect)) ** 2 + _Z_TWO_SIDED**2 / 4
+    return max(5, min(1000, math.ceil(runs)))

@@ -7,11 +7,14 @@ import re
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from analysis.model import Scalar
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+"""A number of things of which there is one at least."""
 
 
 class ArmSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -20,25 +23,28 @@ class ArmSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     name: str
     about: str = ""
     model: str = ""
+    model_config: str = ""
+    """The model's config.json, relative to the study's folder and inside it. Without it, the one
+    in the nearest folder at or above the arm's runs; without that, `model` in models.toml."""
     gpu: str = ""
     """A name that `analysis/hardware.toml` knows."""
-    gpus: int = 1
+    gpus: Count = 1
     """GPUs of all engines together."""
-    tensor_parallel: int = 1
-    pipeline_parallel: int = 1
-    replicas: int = 1
+    tensor_parallel: Count = 1
+    pipeline_parallel: Count = 1
+    replicas: Count = 1
     router: str = ""
     """Routing policy in front of the replicas; empty for none."""
     interconnect: str = ""
     host: str = ""
     version: str = ""
     quantization: str = ""
-    max_num_seqs: int | None = None
-    max_model_len: int | None = None
-    max_num_batched_tokens: int | None = None
+    max_num_seqs: Count | None = None
+    max_model_len: Count | None = None
+    max_num_batched_tokens: Count | None = None
     enable_prefix_caching: bool | None = None
     gpu_memory_utilization: float | None = None
-    block_size: int | None = None
+    block_size: Count | None = None
     flags: tuple[str, ...] = ()
     """Further server flags, verbatim."""
     startup: str = ""
@@ -171,7 +177,7 @@ def read_study(path: Path) -> StudySpec:
 
 def arm_config(arm: ArmSpec) -> dict[str, Scalar]:
     """Every configuration field of an arm that has a value, for naming what differs."""
-    skip = {"name", "about", "flags", "startup", "collect_study"}
+    skip = {"name", "about", "flags", "startup", "collect_study", "model_config"}
     config: dict[str, Scalar] = {
         field: value
         for field, value in msgspec.structs.asdict(arm).items()

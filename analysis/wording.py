@@ -54,11 +54,17 @@ def show(value: float, unit: str = "") -> str:
     return _with_unit(digits(value * factor), name)
 
 
-def span(quantity: Quantity | Estimate) -> str:
-    """A number with its interval: "2.737 [2.736, 2.738]"; the brackets go when it is exact."""
+def span(quantity: Quantity | Estimate, places: int = 0) -> str:
+    """A number with its interval: "2.737 [2.736, 2.738]"; the brackets go when it is exact.
+
+    `places`: decimals at least, where the number stands beside one with as many.
+    """
     name, factor = shown_unit(quantity.unit, quantity.value)
     value, lo, hi = (x * factor for x in (quantity.value, quantity.lo, quantity.hi))
-    text = _with_unit(digits(value, lo, hi), name)
+    shown = digits(value, lo, hi)
+    if places > len(shown.partition(".")[2]) and math.isfinite(value):
+        shown = f"{value:,.{places}f}"
+    text = _with_unit(shown, name)
     if lo == hi:
         return text
     return f"{text} [{digits(lo, lo, hi)}, {digits(hi, lo, hi)}]"

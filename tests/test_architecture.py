@@ -31,7 +31,7 @@ NAMES = (
 WORDS_OF_A_FORMAT = {
     # What a GPU's table of number types, a model's config.json and a server's log call things.
     "analysis/hardware.py": {"fp16"},
-    "analysis/models.py": {"awq"},
+    "analysis/model_config.py": {"awq"},
     "analysis/formats/startup_log.py": {"awq"},
 }
 """Where such a word is a fact of a file format, and of nothing else."""

@@ -26,6 +26,11 @@ def check(cell: Cell, account: Ledger) -> Outcome:
         return Outcome(CODE, NAME, "NOT APPLICABLE", "the file counts no failures", run.id)
     lost = failed.value if failed is not None else sent.value - completed.value if sent else 0.0
     total = lost + completed.value
+    if total <= 0:
+        return Outcome(CODE, NAME, "NOT APPLICABLE", "the file counts no requests", run.id)
+    if lost < 0:
+        reason = f"{completed.value:,.0f} requests completed, {-lost:,.0f} more than were sent"
+        return Outcome(CODE, NAME, "SUSPECT", reason, run.id)
     text = f"{lost:,.0f} of {total:,.0f} requests failed ({percent(lost / total)})"
     if lost / total > TOLERATED:
         return Outcome(CODE, NAME, "INVALID", text, run.id)

@@ -26,7 +26,7 @@ UNDER = CLOSED
 def check(cell: Cell, account: Ledger) -> Outcome:
     """L against the cap."""
     run, in_flight = account.run, account.in_flight
-    if in_flight is None or run.concurrency is None:
+    if in_flight is None or not run.concurrency:
         return Outcome(CODE, NAME, "NOT APPLICABLE", "no cap, TTFT, ITL or token counts", run.id)
     fill = in_flight.value / run.concurrency
     text = f"{span(in_flight)} of {run.concurrency} in flight ({percent(fill)})"

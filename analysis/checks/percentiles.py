@@ -37,7 +37,8 @@ def check(cell: Cell, account: Ledger) -> Outcome:
     if completed is None:
         return Outcome(CODE, NAME, "NOT APPLICABLE", "requests are not counted", run.id)
     out = account.mean_output_tokens
-    thin = []
+    thin: list[str] = []
+    need = 0
     for latency, marks in rows.items():
         count = completed.value
         if latency == "itl":
@@ -45,8 +46,8 @@ def check(cell: Cell, account: Ledger) -> Outcome:
         top = max(marks)
         if count < requests_for_percentile(top):
             thin.append(f"p{top:g} of {latency} from {count:,.0f}")
+            need = max(need, requests_for_percentile(top))
     if thin:
-        need = requests_for_percentile(max(max(marks) for marks in rows.values()))
         reason = f"too few for the tail ({need} needed): {', '.join(thin)}"
         return Outcome(CODE, NAME, "SUSPECT", reason, run.id)
     return Outcome(CODE, NAME, "VALID", "in order, and enough requests for each", run.id)

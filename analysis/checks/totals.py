@@ -30,9 +30,10 @@ def check(cell: Cell, account: Ledger) -> Outcome:
         apart = max(left.lo - right.hi, right.lo - left.hi, 0.0)
         if apart > tolerance * abs(right.value):
             reason = (
-                f"{words}: {show(left.value, left.unit)} against "
-                f"{show(right.value, right.unit)} ({percent(left.value / right.value - 1)})"
+                f"{words}: {show(left.value, left.unit)} against {show(right.value, right.unit)}"
             )
+            if right.value:
+                reason += f" ({percent(left.value / right.value - 1)})"
             status: Status = "SUSPECT" if tolerance == LATENCY else "INVALID"
             return Outcome(CODE, NAME, status, reason, run.id)
     if not tried:

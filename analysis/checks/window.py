@@ -23,6 +23,8 @@ def check(cell: Cell, account: Ledger) -> Outcome:
     duration = run.figures.get("duration")
     if duration is None or stay is None:
         return Outcome(CODE, NAME, "NOT APPLICABLE", "duration or stay is unknown", run.id)
+    if stay.value <= 0:
+        return Outcome(CODE, NAME, "NOT APPLICABLE", "the mean stay is not above 0", run.id)
     stays = duration.value / stay.value
     text = f"{show(duration.value, 's')} is {stays:.1f} stays of {show(stay.value, 's')}"
     if duration.hi < stay.lo:

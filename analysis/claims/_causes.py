@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Literal
 
 from analysis.capacity import capacity
+from analysis.claims._common import moved
 from analysis.dataset import Cell
 from analysis.evidence import BadClaim, Evidence, Missing
 from analysis.floor import least_step_cost_share, step_floor
 from analysis.model import Estimate, Verdict
 from analysis.quantity import Quantity
-from analysis.wording import percent, show, span
+from analysis.wording import percent, plural, show, span
 
 SPARE = 2.0
 """Slots must exceed requests in flight by this factor before preemption counts as excluded."""
@@ -26,9 +27,9 @@ Result = tuple[Verdict, tuple[str, ...], tuple[Estimate, ...]]
 
 def token_gaps(cause: Cause, base: Cell, treat: Cell, before: Quantity, after: Quantity) -> Result:
     """ITL or TPOT: step cost against skipped steps."""
-    if cause not in ("headroom", "queue", "step_cost"):
+    if cause not in ("headroom", "queue", "step_cost", "batch"):
         raise BadClaim(
-            f"gives cause {cause!r} for a token gap; expected headroom, queue or step_cost"
+            f"gives cause {cause!r} for a token gap; expected headroom, queue, step_cost or batch"
         )
     fall = before - after
     numbers: list[Estimate] = [fall.estimate("gap", "baseline - treatment")]
@@ -57,7 +58,7 @@ def token_gaps(cause: Cause, base: Cell, treat: Cell, before: Quantity, after: Q
         )
     numbers.extend(_stay_numbers(base, treat))
     step_text = ""
-    if share is not None and floor is not None:
+    if share is not None and floor is not None and share.lo > 0.01:
         step_text = (
             f"at least {percent(share.lo, 0)} of the fall of {span(fall)} must be cheaper "
             f"steps: reading the weights alone takes {show(floor.weights.value, 's')} a "
@@ -74,14 +75,18 @@ def token_gaps(cause: Cause, base: Cell, treat: Cell, before: Quantity, after: Q
             f"preemption is out: {show(slots.value)} slots for {n:g} requests in flight, "
             f"{slots.value / n:.0f} times as many"
         )
-        if cause == "step_cost":
-            verdict: Verdict = "supported"
+        if cause == "batch":
+            verdict: Verdict
+            verdict, words = _smaller_batch(base, treat)
+            reasons.append(f"The gap of {span(fall)} is the time of a step ({room}); {words}.")
+        elif cause == "step_cost":
+            verdict = "supported"
             reasons.append(f"The gap of {span(fall)} is the time of a step: {waiting}, and {room}.")
         else:
             verdict = "refuted"
             reasons.append(f"Not {cause}: {waiting}, and {room}.")
         reasons.extend([f"{step_text[:1].upper()}{step_text[1:]}."] if step_text else [])
-    elif share is not None and share.lo > 0.5:
+    elif cause != "batch" and share is not None and share.lo > 0.5:
         verdict = "supported" if cause == "step_cost" else "refuted"
         reasons.append(f"Mostly step cost: {step_text}.")
         reasons.append("Preemption cannot be excluded from means for the rest.")
@@ -97,6 +102,24 @@ def token_gaps(cause: Cause, base: Cell, treat: Cell, before: Quantity, after: Q
     if most:
         reasons.append(most)
     return verdict, tuple(reasons), tuple(numbers)
+
+
+def _smaller_batch(base: Cell, treat: Cell) -> tuple[Verdict, str]:
+    """Whether the treatment runs fewer requests at once, and whether anything else moved."""
+    before, after = base.account("l_decode"), treat.account("l_decode")
+    if before is None or after is None:
+        return "inconclusive", "how many requests ran at once does not follow from these files"
+    text = (
+        f"{span(before)} requests ran at once in {base.arm.name}, {span(after)} in {treat.arm.name}"
+    )
+    if after.lo >= before.hi:
+        return "refuted", f"the batch did not get smaller: {text}"
+    if after.hi >= before.lo:
+        return "inconclusive", f"the batch is equal within rounding: {text}"
+    others = moved(base.arm, treat.arm, besides=("max_num_seqs",))
+    if others:
+        return "inconclusive", f"{text}, but {plural(len(others), 'other field')} moved as well"
+    return "supported", text
 
 
 def _stay_numbers(base: Cell, treat: Cell) -> list[Estimate]:
@@ -165,25 +188,28 @@ def first_token(cause: Cause, base: Cell, treat: Cell, before: Quantity, after: 
     fall = before - after
     numbers = (fall.estimate("gap", "baseline - treatment"),)
     n = float(base.concurrency or 0)
-    rooms = {cell.arm.name: capacity(cell).slots for cell in (base, treat)}
+    # One engine may get every request: the router's split is not in these files.
+    rooms = {
+        cell.arm.name: None
+        if (slots := capacity(cell).slots) is None
+        else slots * (1 / cell.arm.spec.replicas)
+        for cell in (base, treat)
+    }
     if all(room is not None and room.lo >= SPARE * n for room in rooms.values()):
-        text = ", ".join(f"{show(r.value)} slots in {name}" for name, r in rooms.items() if r)
-        if cause != "prefill":
-            return (
-                "refuted",
-                (
-                    f"No request waits for a slot in either arm ({text}, {n:g} requests "
-                    f"in flight), so a queue is none of the {span(fall)}.",
-                ),
-                numbers,
-            )
+        text = ", ".join(
+            f"{show(r.value)} slots an engine of {name}" for name, r in rooms.items() if r
+        )
+        nobody = f"No request waits for a slot in either arm ({text}, {n:g} requests in flight)"
+        if cause == "headroom":
+            return "refuted", (f"{nobody}, so headroom is none of the {span(fall)}.",), numbers
+        several = max(base.arm.spec.replicas, treat.arm.spec.replicas)
+        also = f", an uneven split over {several} engines" if several > 1 else ""
         return (
             "inconclusive",
             (
-                f"No request waits for a slot in either arm ({text}, {n:g} in flight), so the "
-                f"{span(fall)} are prefill, the wait for the running step to end, or the way "
-                "there; means cannot part these.",
-                "The server's prefill time (a histogram in /metrics) would.",
+                f"{nobody}; what is left of the {span(fall)} is prefill, waiting for the prefill "
+                f"of others or for the running step{also}, and means cannot part these.",
+                "The server's queue and prefill times of each engine would.",
             ),
             numbers,
         )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from analysis.dataset import Arm, Cell, differing
 from analysis.evidence import Direction, Evidence, Missing
 from analysis.metrics import label_of, metric_of
-from analysis.model import Scalar
+from analysis.model import Estimate, Scalar
 from analysis.quantity import Quantity
 from analysis.stats import PLAUSIBLE_RUN_SD, Comparison, compare, difference_tips_at
 from analysis.wording import percent, signed_percent, span
@@ -37,6 +37,22 @@ def contrast(ev: Evidence, baseline: Cell, treatment: Cell, metric: str) -> Cont
     comparison = compare_runs(baseline, treatment, metric)
     direction, reason = decide(ratio, comparison)
     return Contrast(metric, ratio, comparison, direction, reason)
+
+
+def ratio_estimate(found: Contrast, name: str, definition: str = "") -> Estimate:
+    """A contrast as shown: between repeats with their interval, else with the rounding's."""
+    plain = found.ratio.estimate(name, definition)
+    between = found.comparison
+    if between.n_baseline < 2 or between.n_treatment < 2:
+        return plain
+    words = f"95 % between runs ({between.method}, n = {between.n_baseline}, {between.n_treatment})"
+    return replace(
+        plain,
+        lo=min(between.lo, plain.lo),
+        hi=max(between.hi, plain.hi),
+        interval=words,
+        warnings=between.warnings,
+    )
 
 
 def compare_runs(baseline: Cell, treatment: Cell, metric: str) -> Comparison:

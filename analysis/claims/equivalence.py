@@ -15,7 +15,7 @@ from analysis.claims._common import compare_runs, moved
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, again
 from analysis.model import Verdict
 from analysis.quantity import Quantity
-from analysis.reference import Ref, cells_of, describe, resolve
+from analysis.reference import Ref, cells_of, describe, described_beside, is_cell, resolve
 from analysis.stats import (
     PLAUSIBLE_RUN_SD,
     difference_tips_at,
@@ -42,12 +42,11 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     margin = claim.margin / 100
     ratio = (resolve(ev, claim.of) / resolve(ev, claim.against)).as_unit("")
     cells = cells_of(ev, claim.against, claim.of)
-    subject = f"{describe(claim.of)} is {span(ratio)} x {describe(claim.against)}"
+    other = described_beside(claim.against, claim.of)
+    subject = f"{describe(claim.of)} is {span(ratio)} x {other}"
     subject = f"{subject[0].upper()}{subject[1:]} ({signed_percent(ratio.value - 1, 2)})"
     numbers = (ratio.estimate("ratio", f"{describe(claim.of)} / {describe(claim.against)}"),)
-    plain = all(
-        ref.metric and not (ref.plus or ref.minus or ref.over) for ref in (claim.of, claim.against)
-    )
+    plain = all(is_cell(ref) for ref in (claim.of, claim.against))
     if not plain or claim.of.metric != claim.against.metric or len(cells) != 2:
         verdict, words = _facts(ratio, margin)
         return Judgement(
@@ -62,7 +61,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     arms = [cell.arm for cell in cells]
     return Judgement(
         verdict,
-        (f"{subject}.", words),
+        (f"{subject}: {words[0].lower()}{words[1:]}",),
         numbers,
         confounds=moved(arms[0], arms[1]),
         flips=f"repeats whose 90 % interval lies on the other side of {claim.margin:g} %",

@@ -12,12 +12,12 @@ from typing import Literal
 from analysis.capacity import capacity
 from analysis.claims import ClaimBase
 from analysis.claims._causes import SPARE
-from analysis.claims._common import Contrast, better, contrast, contrast_text, moved
+from analysis.claims._common import Contrast, better, contrast, contrast_text, moved, ratio_estimate
 from analysis.dataset import Cell
 from analysis.evidence import Evidence, Experiment, Judgement, Missing, single
 from analysis.metrics import label_of
 from analysis.model import Verdict
-from analysis.wording import percent, show
+from analysis.wording import listing, percent, plural, show
 
 
 class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -43,8 +43,10 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     pairs, left_out = _pairs(claim, ev)
     if not pairs:
         raise Missing(
-            f"result files of {claim.baseline} and {claim.treatment} at one equal load",
-            left_out[0] if left_out else "no workload and load is common to both",
+            f"result files of {claim.baseline} and {claim.treatment} at one equal load"
+            + (f" of {listing(claim.concurrency)}" if claim.concurrency else ""),
+            left_out[0] if left_out else _measured(claim, ev),
+            Experiment((claim.baseline, claim.treatment), claim.workload, claim.concurrency),
         )
     sides: dict[str, list[tuple[Cell, Cell, Contrast]]] = {"for": [], "against": [], "open": []}
     for base, treat, found in pairs:
@@ -65,8 +67,8 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     }[claim.expects]
     head = (
         f"{claim.treatment} was expected to have {what} {label} than {claim.baseline}: so it "
-        f"is at {len(sides['for'])} of {len(pairs)} loads, not so at "
-        f"{len(sides['against'])}, open at {len(sides['open'])}."
+        f"is in {len(sides['for'])} of {plural(len(pairs), 'comparison')}, not so in "
+        f"{len(sides['against'])}, open in {len(sides['open'])}."
     )
     reasons = [head]
     for base, treat, found in (*sides["against"], *sides["for"], *sides["open"]):
@@ -83,7 +85,8 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         verdict,
         tuple(reasons),
         tuple(
-            found.ratio.estimate(
+            ratio_estimate(
+                found,
                 f"{label} ratio, {treat.workload}, {treat.concurrency} in flight",
                 f"{claim.treatment} / {claim.baseline}",
             )
@@ -102,6 +105,19 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         )
         if single(cells)
         else None,
+    )
+
+
+def _measured(claim: Claim, ev: Evidence) -> str:
+    """At which loads each arm was measured, whatever the claim asks for."""
+    loads = {
+        name: sorted(
+            {c.concurrency for c in ev.study.cells if c.arm.name == name and c.concurrency}
+        )
+        for name in (claim.baseline, claim.treatment)
+    }
+    return "; ".join(
+        f"{name} was measured at {listing(at) if at else 'no load'}" for name, at in loads.items()
     )
 
 

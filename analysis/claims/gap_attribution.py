@@ -54,8 +54,11 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             f"attributes {claim.metric}; a cause can be tested for ITL, TPOT, TTFT and throughputs"
         )
     numbers = (
-        before.estimate(f"{label_of(claim.metric)}, {claim.baseline}"),
-        after.estimate(f"{label_of(claim.metric)}, {claim.treatment}"),
+        *(
+            shown
+            for cell in (base, treat)
+            if (shown := cell.estimate(claim.metric, f"{label_of(claim.metric)}, {cell.arm.name}"))
+        ),
         *numbers,
     )
     return Judgement(

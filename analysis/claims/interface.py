@@ -39,24 +39,24 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     known = sorted(set(_FLAG.findall(page.text)))
     version = f" {page.version}" if page.version else ""
     parts: list[tuple[Verdict, str]] = []
+    if claim.choices:
+        parts.append(_choices(claim, page))
+    if claim.successor:
+        parts.append(_successor(claim, page, known))
+    if claim.takes_value is not None:
+        has_value = _takes_value(page, claim.flags[0])
+        parts.append(
+            _yes(
+                has_value == claim.takes_value,
+                f"{claim.flags[0]} {'takes' if has_value else 'takes no'} value",
+            )
+        )
     for flag in claim.flags:
         has = flag in known
         parts.append(
             _yes(
                 has == claim.present,
                 f"{claim.command}{version} {'has' if has else 'has no'} {flag}",
-            )
-        )
-    if claim.successor:
-        parts.append(_successor(claim, page, known))
-    if claim.choices:
-        parts.append(_choices(claim, page))
-    if claim.takes_value is not None:
-        has_value = _metavar(page, claim.flags[0]) is not None
-        parts.append(
-            _yes(
-                has_value == claim.takes_value,
-                f"{claim.flags[0]} {'takes' if has_value else 'takes no'} value",
             )
         )
     verdict: Verdict = (
@@ -117,9 +117,15 @@ def _choices(claim: Claim, page: HelpText) -> tuple[Verdict, str]:
     )
 
 
-def _metavar(page: HelpText, flag: str) -> str | None:
-    found = re.search(rf"\[{re.escape(flag)}(?: ([^\]]+))?\]", page.text)
-    return found.group(1) if found else None
+def _takes_value(page: HelpText, flag: str) -> bool:
+    """Whether a usage line or an option's own line shows a value after the flag.
+
+    `[--flag VALUE]` or `  --flag VALUE` (one space; a description follows after two), or
+    `--flag=VALUE` anywhere.
+    """
+    name = re.escape(flag)
+    shown = (rf"\[{name}[ =][^\]]+\]", rf"(?m)^\s+(?:-\w, )?{name}[ =]\S", rf"{name}=\S")
+    return any(re.search(pattern, page.text) for pattern in shown)
 
 
 def _words(flag: str) -> set[str]:

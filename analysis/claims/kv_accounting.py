@@ -20,10 +20,10 @@ CLOSE = 0.02
 
 
 class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Keys of a KV accounting claim; `reads` or `compared_with`, or both."""
+    """Keys of a KV accounting claim; `printed_as` or `compared_with`, or both."""
 
     arm: str
-    reads: Literal["", "total", "per_gpu"] = ""
+    printed_as: Literal["", "total", "per_gpu"] = ""
     """What the sentence takes the printed size for."""
     compared_with: str = ""
     has: Literal["more", "less"] = "more"
@@ -33,12 +33,12 @@ class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
 def judge(claim: Claim, ev: Evidence) -> Judgement:
     """Bytes a token as printed against the geometry; totals in tokens."""
     arm = ev.arm(claim.arm)
-    if not claim.reads and not claim.compared_with:
-        raise BadClaim("has neither `reads` nor `compared_with`; add one")
+    if not claim.printed_as and not claim.compared_with:
+        raise BadClaim("has neither `printed_as` nor `compared_with`; add one")
     numbers: list[Estimate] = []
     reasons: list[str] = []
     verdicts: list[Verdict] = []
-    if claim.reads:
+    if claim.printed_as:
         printed, tokens = ev.fact(arm, "kv_bytes"), ev.fact(arm, "kv_tokens")
         if arm.startup is not None and arm.startup.config.get("num_gpu_blocks_override"):
             raise Missing(
@@ -79,7 +79,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             )
         else:
             meaning = "per_gpu" if fits["per_gpu"] else "total"
-            verdicts.append("supported" if meaning == claim.reads else "refuted")
+            verdicts.append("supported" if meaning == claim.printed_as else "refuted")
             in_all = printed.value * (ranks if meaning == "per_gpu" else 1)
             reasons.append(
                 f"{text}, the share of {'one GPU' if meaning == 'per_gpu' else 'all'} "

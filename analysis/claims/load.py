@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from analysis.capacity import FULL, RATE_MET
+from analysis.capacity import CLOSED, FULL, RATE_MET
 from analysis.claims import ClaimBase
 from analysis.evidence import Evidence, Experiment, Judgement
 from analysis.model import Estimate
@@ -39,7 +39,9 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             in_flight.estimate(f"requests in flight, {cell.arm.name}", "X x stay"),
         ]
         met = math.isfinite(asked) and x.value >= RATE_MET * asked
-        full = in_flight.value >= FULL * claim.concurrency
+        # Without a rate the loop is closed by construction, but for ramp and drain.
+        share_needed = FULL if math.isfinite(asked) else CLOSED
+        full = in_flight.value >= share_needed * claim.concurrency
         limit = "rate" if met and not full else "cap" if full and not met else "neither"
         seen.append(limit)
         rate = f"of {show(asked, '1/s')} asked" if math.isfinite(asked) else "(no rate asked)"

@@ -18,7 +18,7 @@ from analysis.claims._common import compare_runs, moved, rounded
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, single
 from analysis.model import Verdict
 from analysis.quantity import Quantity
-from analysis.reference import Ref, cells_of, describe, resolve, stated
+from analysis.reference import Ref, cells_of, describe, described_beside, is_cell, resolve, stated
 from analysis.stats import difference_tips_at
 from analysis.wording import percent, span
 
@@ -104,9 +104,7 @@ def _read(claim: Claim, ev: Evidence, base: str) -> _Reading:
             f"in {observed.unit or 'no unit'}; set unit"
         )
     verdict, words = _compare(claim, ev, observed, target, base)
-    subject = _subject(ev, claim, base)
-    shown = percent_span(observed) if claim.measure in ("percent", "share") else span(observed)
-    return _Reading(observed, base, verdict, f"{subject} is {shown}, {words}.")
+    return _Reading(observed, base, verdict, f"{_sentence(claim, base, observed)}, {words}.")
 
 
 def _unit(claim: Claim) -> str:
@@ -181,15 +179,15 @@ def _rounds_to(claim: Claim, value: float, target: Quantity) -> bool:
 
 def _repeats(claim: Claim, ev: Evidence) -> list[float]:
     """A quoted figure may be any one of several repeats' own."""
-    if claim.measure != "value" or not _is_cell(claim.of):
+    if claim.measure != "value" or not is_cell(claim.of):
         return []
     values = cells_of(ev, claim.of)[0].each(claim.of.metric)
-    return [q.value * claim.of.times for q in values] if len(values) > 1 else []
+    return [q.value for q in values] if len(values) > 1 else []
 
 
 def _between_runs(claim: Claim, ev: Evidence, base: str) -> tuple[float, float] | None:
     """95 % interval between repeats, on the scale of the measure."""
-    if claim.against is None or not (_is_cell(claim.of) and _is_cell(claim.against)):
+    if claim.against is None or not (is_cell(claim.of) and is_cell(claim.against)):
         return None
     if (
         claim.measure not in ("ratio", "share", "percent")
@@ -209,7 +207,7 @@ def _between_runs(claim: Claim, ev: Evidence, base: str) -> tuple[float, float] 
 def _noise(claim: Claim, ev: Evidence) -> list[str]:
     """What run-to-run noise does to a comparison of two measured cells."""
     a, b = claim.against, claim.of
-    if a is None or claim.measure == "value" or not (_is_cell(a) and _is_cell(b)):
+    if a is None or claim.measure == "value" or not (is_cell(a) and is_cell(b)):
         return []
     base, treat = cells_of(ev, a)[0], cells_of(ev, b)[0]
     if a.metric != b.metric or base is treat:
@@ -229,29 +227,28 @@ def _noise(claim: Claim, ev: Evidence) -> list[str]:
     ]
 
 
-def _is_cell(ref: Ref) -> bool:
-    return bool(ref.metric) and not (ref.plus or ref.minus or ref.over)
-
-
-def _subject(ev: Evidence, claim: Claim, base: str) -> str:
+def _sentence(claim: Claim, base: str, observed: Quantity) -> str:
+    """ "Mean ITL of a on w at 10 in flight is -63.8 % [..] against that of b"."""
     of = describe(claim.of)
-    text = of[0].upper() + of[1:]
+    text = f"{of[0].upper()}{of[1:]} is "
+    places = len(claim.stated.partition(".")[2])
     if claim.against is None or claim.measure == "value":
-        return text
-    against = describe(claim.against)
+        return text + span(observed, places)
+    other = described_beside(claim.against, claim.of)
     if claim.measure == "ratio":
-        return f"{text} over {against}"
+        return f"{text}{span(observed, places)} x {other}"
     if claim.measure == "share":
-        return f"{text} as a share of {against}"
+        return f"{text}{percent_span(observed, places)} of {other}"
     if claim.measure == "difference":
-        return f"{text} less {against}"
-    taken = of if base == "of" else against
-    return f"{text} against {against}, taken of {taken},"
+        return f"{text}{span(observed, places)} more than {other}"
+    if base == "of":
+        return f"{text}apart from {other} by {percent_span(observed, places)} of itself"
+    return f"{text}{percent_span(observed, places)} relative to {other}"
 
 
-def percent_span(observed: Quantity) -> str:
+def percent_span(observed: Quantity, places: int = 0) -> str:
     """A share with its interval, as a percentage with enough digits to see the interval."""
-    return span((observed * 100.0).as_unit("%"))
+    return span((observed * 100.0).as_unit("%"), places)
 
 
 def _name(claim: Claim, base: str) -> str:

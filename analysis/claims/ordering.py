@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Literal
 
 from analysis.claims import ClaimBase
-from analysis.claims._common import Contrast, better, contrast, moved
+from analysis.claims._common import Contrast, better, contrast, moved, ratio_estimate
 from analysis.dataset import Cell
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Missing, single
 from analysis.metrics import label_of
 from analysis.model import Verdict
-from analysis.wording import listing, show, signed_percent
+from analysis.wording import listing, plural, show, signed_percent
 
 
 class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -64,8 +64,8 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         f"{len(against)} of {len(pairs)} comparisons over {loads} loads go the other way",
         "inconclusive": f"{len(open_)} of {len(pairs)} comparisons of {label} over {loads} loads "
         "are within rounding or run-to-run noise; the rest agree",
-        "supported": f"{claim.arm} has the {claim.sense} {label} in all {len(pairs)} comparisons "
-        f"over {loads} loads",
+        "supported": f"{claim.arm} has the {claim.sense} {label} in {_each(len(pairs))} "
+        f"over {plural(loads, 'load')}",
     }[verdict_]
     reasons = [head + ".", *(_words(*item, claim) for item in (*against, *open_))]
     if not against and not open_:
@@ -78,9 +78,10 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         verdict_,
         tuple(reasons),
         tuple(
-            found.ratio.estimate(
+            ratio_estimate(
+                found,
                 f"{label}, {mine.arm.name} / {other.arm.name}, {mine.workload}, "
-                f"{mine.concurrency} in flight"
+                f"{mine.concurrency} in flight",
             )
             for mine, other, found in pairs
         ),
@@ -132,6 +133,10 @@ def _words(mine: Cell, other: Cell, found: Contrast, claim: Claim) -> str:
         f"{mine.workload} at {mine.concurrency} in flight: {values} "
         f"({signed_percent(found.ratio.value - 1)}; {found.reason})."
     )
+
+
+def _each(count: int) -> str:
+    return "the one comparison" if count == 1 else f"all {count} comparisons"
 
 
 def _left_out(

@@ -2,9 +2,10 @@
 
 Cases are taken from every study below the results folder: two arms on the same GPUs with the same
 model and workload at equal requests in flight, one that follows the advice and one that does not,
-where the condition holds. A case counts for the advice when the chosen arm is better on every
-metric named, against it when it is worse on one. One clear case against refutes a
-rule that is to hold always; "mostly" needs more than half of the cases, "sometimes" one.
+where the condition holds. Pairs in which fields moved that the advice does not speak of are
+listed and left out. A case counts for the advice when the chosen arm is better on every metric
+named, against it when it is worse on one. One clear case against refutes a rule that is to hold
+always; "mostly" needs more than half of the cases, "sometimes" one.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ import msgspec
 from analysis.capacity import capacity
 from analysis.claims import ClaimBase
 from analysis.claims._causes import SPARE
-from analysis.claims._common import better, contrast, moved
-from analysis.dataset import Arm, Cell, Study
+from analysis.claims._common import better, contrast, moved, ratio_estimate
+from analysis.dataset import Arm, Cell, Study, differing
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Missing
 from analysis.metrics import label_of
 from analysis.model import Estimate, Verdict
 from analysis.study import ArmSpec, nearest
-from analysis.wording import listing, plural, signed_percent
+from analysis.wording import count_of, listing, plural, signed_percent
 
 
 class When(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -77,7 +78,8 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
                 raise BadClaim(f"selects arms by {key!r}; {nearest(key, known)}")
     if not claim.metrics:
         raise BadClaim("names no metrics to choose by; add `metrics`")
-    cases = [case for study in ev.dataset.studies for case in _cases(claim, ev, study)]
+    left_out: list[str] = []
+    cases = [case for study in ev.dataset.studies for case in _cases(claim, ev, study, left_out)]
     if not cases:
         raise Missing(
             f"result files of arms with {_words(claim.choose)} and with {_words(claim.over)} on "
@@ -104,6 +106,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             ),
         ),
         tuple(number for case in cases for number in case.numbers),
+        assumptions=tuple(left_out),
         confounds=tuple(
             dict.fromkeys(
                 f"{c.chosen.arm.name} against {c.other.arm.name}: {field}"
@@ -138,7 +141,7 @@ def _label(outcome: str) -> str:
     return {"for": "For", "against": "Against", "open": "Open"}[outcome]
 
 
-def _cases(claim: Claim, ev: Evidence, study: Study) -> list[_Case]:
+def _cases(claim: Claim, ev: Evidence, study: Study, left_out: list[str]) -> list[_Case]:
     cases = []
     for chosen in study.cells:
         if not _selected(chosen.arm, claim.choose):
@@ -150,6 +153,13 @@ def _cases(claim: Claim, ev: Evidence, study: Study) -> list[_Case]:
             if _comparable(chosen.arm, other.arm, claim.same_model) and _holds(
                 claim.when, ev, study, chosen, other
             ):
+                extra = _moved_besides(claim, chosen.arm, other.arm)
+                if extra:
+                    left_out.append(
+                        f"{chosen.name} against {other.arm.name} is left out: "
+                        f"{count_of(extra, 3)} moved as well"
+                    )
+                    continue
                 case = _weigh(claim, ev, study, chosen, other)
                 if case is not None:
                     cases.append(case)
@@ -164,6 +174,21 @@ def _comparable(a: Arm, b: Arm, same_model: bool) -> bool:
     """Equal hardware, and the same model unless the advice is about the model's form."""
     hardware = a.spec.gpu == b.spec.gpu and a.spec.gpus == b.spec.gpus and a.spec.gpu != ""
     return hardware and (not same_model or a.spec.model == b.spec.model)
+
+
+_GOES_WITH = {
+    "replicas": ("router",),
+    "quantization": ("model",),
+    "model": ("quantization",),
+}
+"""Fields that cannot but move with a selected one (replicas need a router)."""
+
+
+def _moved_besides(claim: Claim, chosen: Arm, other: Arm) -> list[str]:
+    """Fields that differ between the arms and that the advice does not speak of."""
+    spoken = {*claim.choose, *claim.over, "host", "gpus", "interconnect"}
+    spoken |= {name for key in tuple(spoken) for name in _GOES_WITH.get(key, ())}
+    return [key for key in differing(chosen, other) if key not in spoken]
 
 
 def _holds(when: When, ev: Evidence, study: Study, chosen: Cell, other: Cell) -> bool:
@@ -217,9 +242,10 @@ def _weigh(claim: Claim, ev: Evidence, study: Study, chosen: Cell, other: Cell) 
         f"{chosen.concurrency} in flight ({study.name}): {changes}"
     )
     numbers = tuple(
-        c.ratio.estimate(
+        ratio_estimate(
+            c,
             f"{label_of(c.metric)}, {chosen.arm.name} / {other.arm.name}, "
-            f"{chosen.workload}, {chosen.concurrency} in flight, {study.name}"
+            f"{chosen.workload}, {chosen.concurrency} in flight, {study.name}",
         )
         for c in found
     )

@@ -55,7 +55,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         f"{text}: closer than instances driven together would come, so it is one instance "
         f"times {claim.k}{_exactly(of.value, one.value, claim.k)}."
         if projected
-        else f"{text}: not an integer multiple, so it may have been measured."
+        else f"{text}: not {claim.k} times one instance."
     ]
     n = claim.instance.concurrency
     if n is not None and projected:
@@ -72,13 +72,12 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
                 f"{claim.against.concurrency} in flight; at unequal totals the ratio "
                 f"of {span(ratio)} compares nothing."
             )
-    verdict: Verdict = (
-        "supported"
-        if projected != claim.measured
-        else ("refuted" if projected or not claim.measured else "inconclusive")
-    )
-    if not projected and claim.measured:
-        verdict = "inconclusive"
+    verdict: Verdict = "inconclusive"
+    if projected:
+        verdict = "refuted" if claim.measured else "supported"
+    elif not claim.measured:
+        verdict = "refuted"
+    else:
         reasons.append(
             "That it was measured does not follow: the result file of the k instances is not here."
         )
