@@ -15,7 +15,16 @@ from analysis.capacity import kv_tokens
 from analysis.dataset import Arm, Cell, Dataset, Study
 from analysis.floor import kv_token_bytes, read_bytes
 from analysis.metrics import METRICS, label_of, metric_of
-from analysis.model import Estimate, Finding, HelpText, Lengths, Level, Verdict
+from analysis.model import (
+    Estimate,
+    Figure,
+    Finding,
+    HelpText,
+    Lengths,
+    Level,
+    Source,
+    Verdict,
+)
 from analysis.quantity import Quantity, quantity
 from analysis.study import BadInput, nearest
 
@@ -78,8 +87,6 @@ _FACTS = (
     "weights_read",
     "gpu_memory",
 )
-_GPU_FACTS = ("memory_bytes", "bandwidth", "flops", "link_bandwidth")
-_STATS = ("min", "mean", "median", "max", "count")
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,18 +134,23 @@ class Evidence:
         if found is None:
             loads = [str(cell.concurrency) for cell in where.loads(arm, workload)]
             measured = f"measured at {', '.join(loads)}" if loads else "not measured at all"
+            at = "without a cap on requests" if load is None else f"at {load}"
             raise Missing(
-                f"a result file of {arm} on {workload} at {load} in flight",
+                f"a result file of {arm} on {workload} {at} in flight",
                 f"that cell is {measured}; no other load stands in for it",
                 Experiment((arm,), workload, () if load is None else (load,), 1),
             )
         return found
 
-    def need(self, cell: Cell, name: str) -> Quantity:
-        """A metric of a cell."""
+    def metric(self, name: str) -> str:
+        """A metric by name."""
         if metric_of(name) is None:
             raise BadClaim(f"names metric {name!r}, which is not known; {nearest(name, METRICS)}")
-        found = cell.metric(name)
+        return name
+
+    def need(self, cell: Cell, name: str) -> Quantity:
+        """A metric of a cell."""
+        found = cell.metric(self.metric(name))
         if found is None:
             raise Missing(
                 f"{label_of(name)} of {cell.name} in {cell.runs[0].source.file}",
@@ -173,6 +185,10 @@ class Evidence:
             found = kv_token_bytes(arm)
         elif name == "weights_read":
             found = read_bytes(arm)
+        elif name == "max_model_len" and arm.spec.max_model_len is not None:
+            n = float(arm.spec.max_model_len)
+            source = Source(arm.spec_file, f"arm {arm.name}, max_model_len")
+            found = quantity(Figure(name, n, n, n, "tok", source))
         elif name == "gpu_memory" and arm.gpu is not None:
             found = quantity(arm.gpu.figure("memory_bytes"))
         elif name == "kv_bytes_total" and (per := kv_token_bytes(arm)) is not None:
@@ -218,9 +234,10 @@ class Evidence:
 
 
 def again(*cells: Cell, repeats: int = 1, note: str = "") -> Experiment:
-    """These cells once more, or several times."""
-    loads = dict.fromkeys(c.concurrency for c in cells if c.concurrency is not None)
-    arms = dict.fromkeys(cell.arm.name for cell in cells)
+    """These cells once more, or several times; those of the first one's study."""
+    own = [cell for cell in cells if cell.arm.study == cells[0].arm.study]
+    loads = dict.fromkeys(c.concurrency for c in own if c.concurrency is not None)
+    arms = dict.fromkeys(cell.arm.name for cell in own)
     return Experiment(tuple(arms), cells[0].workload, tuple(loads), repeats, note)
 
 

@@ -15,8 +15,11 @@ from analysis.study import slug
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]#])")
 _INNER_UNDERSCORE = re.compile(r"(?<=\w)\\_(?=\w)")
-_LINE_START = re.compile(r"^(\s*)([-+]|\d+[.)])(?=\s)")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
+_LINE_START = re.compile(r"^ ?([-+](?=[\s-]|$)|\d+[.)](?=\s|$)|:(?=\s)|!{3}|\?{3})")
+"""List, rule, definition, admonition, details."""
+_CONTROL = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]+"
+)
 
 
 class Safe(str):
@@ -33,14 +36,14 @@ def escape(text: object) -> Safe:
     """
     if isinstance(text, Safe):
         return text
-    plain = _CONTROL.sub(" ", str(text))
+    plain = re.sub(r"^\s+", " ", _CONTROL.sub(" ", str(text)))
     marked = _SPECIAL.sub(r"\\\1", plain)
     marked = html.escape(_INNER_UNDERSCORE.sub("_", marked), quote=False)
     for char in "|~^":
         marked = marked.replace(char, f"&#{ord(char)};")
     marked = marked.replace("==", "&#61;&#61;").replace("::", "&#58;&#58;")
     marked = marked.replace("://", "&#58;//")
-    return Safe(_LINE_START.sub(lambda m: f"{m[1]}&#{ord(m[2][0])};{m[2][1:]}", marked))
+    return Safe(_LINE_START.sub(lambda m: m[0].replace(m[1][0], f"&#{ord(m[1][0])};", 1), marked))
 
 
 def environment() -> jinja2.Environment:

@@ -34,15 +34,18 @@ def bind_models(
     chosen: dict[str, ModelShape] = {}
     near: dict[str, list[ArmSpec]] = {}
     skipped: list[Skipped] = []
+    told: set[str] = set()
     for arm in arms:
         if arm.model_config:
             file = prefix + PurePosixPath(arm.model_config).as_posix()
             if file in by_file:
                 chosen[arm.name] = by_file[file]
+                told.add(file)
             else:
                 skipped.append(_not_there(f"{prefix}study.toml", arm))
             continue
         found = _nearest_of([run for run in runs if run.arm == arm.name], shapes)
+        told.update(shape.source.file for shape in found)
         if len({_size_only(shape) for shape in found}) > 1:
             skipped += [_two_configs(shape, arm, found) for shape in found]
         elif found:
@@ -54,7 +57,6 @@ def bind_models(
             skipped.append(_two_models(file, list(names.values())))
             for arm in sharers:
                 del chosen[arm.name]
-    told = {item.file for item in skipped} | {shape.source.file for shape in chosen.values()}
     skipped += [_unused(file) for file in by_file if file not in told]
     specs = {arm.name: arm for arm in arms}
     return _models(chosen, specs), tuple(skipped)

@@ -6,6 +6,8 @@ two facts and every verdict still rests on figures with a file and a key.
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import numpy as np
 
@@ -169,8 +171,6 @@ def described_beside(ref: Ref, other: Ref) -> str:
         return f"that on {ref.workload}{where}"
     if apart == [5] and ref.metric:
         return f"that at {ref.concurrency} in flight{where}"
-    if apart == [6] and (ref.metric or ref.fact):
-        return f"that in {ref.study or 'this study'}"
     return describe(ref)
 
 
@@ -218,6 +218,14 @@ _UNITS = {
 }
 
 
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
+
+
+def base_unit(unit: str) -> tuple[str, float]:
+    """The unit inside for a unit as printed, and the factor to it."""
+    return _UNITS.get(unit, (unit, 1.0))
+
+
 def stated(text: str, unit: str = "") -> Quantity:
     """A number as a sentence prints it, in base units, with half its last digit either way.
 
@@ -225,12 +233,11 @@ def stated(text: str, unit: str = "") -> Quantity:
         BadClaim: the text is no plain decimal number.
     """
     plain = text.replace(",", "").strip()
-    try:
-        value = float(plain)
-    except ValueError:
-        raise BadClaim(f"states {text!r}, which is no plain number; write it like '2.74'") from None
+    if _DECIMAL.fullmatch(plain) is None:
+        raise BadClaim(f"states {text!r}, which is no plain number; write it like '2.74'")
+    value = float(plain)
     places = len(plain.partition(".")[2])
-    base, factor = _UNITS.get(unit, (unit, 1.0))
+    base, factor = base_unit(unit)
     half = 0.5 * 10.0**-places
     source = Source("", f"stated: {text}{' ' + unit if unit else ''}")
     figure = Figure(

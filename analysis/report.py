@@ -11,14 +11,16 @@ import msgspec
 
 from analysis.checks import checks, verdict
 from analysis.claims import ClaimBase, Kind, kinds
-from analysis.dataset import Study
 from analysis.markdown import Safe, badge, code, environment, escape, link, up
 from analysis.model import VERDICTS, Estimate, Figure, Finding, Outcome, Run, Source, Status
+from analysis.page_names import page_names
 from analysis.pipeline import Analysis, StudyReport
 from analysis.quantity import quantity
 from analysis.serialise import dumps
-from analysis.study import slug
 from analysis.wording import count_of, digits, shown_unit, span
+
+TOP = ("index.md", "rules.md", "findings.json", "findings.schema.json")
+"""Files of the report that belong to no study."""
 
 MANIFEST = ".findings-files"
 """Lists the files of the last run, so that the next one removes what it no longer writes."""
@@ -34,16 +36,16 @@ _QUESTIONS = {
 def pages(analysis: Analysis) -> dict[str, str]:
     """Every file of the report by its path below the output folder (pure)."""
     env = environment()
+    names = page_names(analysis, TOP)
     env.globals.update(
         badge=badge,
         link=link,
         code=code,
-        slug=slug,
+        names=names,
         value=_value,
         interval=_interval,
         figure_text=_figure,
         level=_level,
-        claim_path=_claim_path,
         provenance=_provenance,
         why=_why,
         grouped=_grouped,
@@ -72,7 +74,8 @@ def pages(analysis: Analysis) -> dict[str, str]:
         env.get_template(f"{name}.md.jinja") for name in ("study", "arm", "claim")
     )
     for report in analysis.studies:
-        folder = slug(report.study.name)
+        study = report.study.name
+        folder = names.folder(study)
         out[f"{folder}/index.md"] = study_page.render(
             report=report,
             runs=_runs(report),
@@ -81,10 +84,10 @@ def pages(analysis: Analysis) -> dict[str, str]:
         )
         for arm in report.study.arms.values():
             cells = [(cell, found) for cell, found in report.cells if cell.arm is arm]
-            path = f"{folder}/arms/{slug(arm.name)}.md"
+            path = f"{folder}/{names.arm(study, arm.name)}"
             out[path] = arm_page.render(arm=arm, study=report.study, cells=cells)
         for finding in report.findings:
-            path = f"{folder}/claims/{slug(finding.id)}.md"
+            path = f"{folder}/{names.claim(study, finding.id)}"
             out[path] = claim_page.render(finding=finding, study=report.study)
     return {path: _tidy(text) if path.endswith(".md") else text for path, text in out.items()}
 
@@ -101,14 +104,15 @@ def write(analysis: Analysis, out: Path) -> tuple[int, list[str]]:
     files = pages(analysis)
     out.mkdir(parents=True, exist_ok=True)
     stale = [name for name in _manifest(out) if name not in files]
+    for name in stale:
+        # Before writing: where names differ in case only, a file system may hold one file.
+        (out / name).unlink(missing_ok=True)
     for name, text in files.items():
         path = out / name
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(path.name + ".part")
         draft.write_text(text, encoding="utf-8", newline="\n")
         draft.replace(path)
-    for name in stale:
-        (out / name).unlink(missing_ok=True)
     (out / MANIFEST).write_text("".join(f"{name}\n" for name in sorted(files)), encoding="utf-8")
     return len(files), stale
 
@@ -145,10 +149,6 @@ def _why(finding: Finding) -> str:
 
 def _level(finding: Finding) -> str:
     return finding.level.value if finding.level else "-"
-
-
-def _claim_path(study: Study, finding: Finding) -> str:
-    return f"{slug(study.name)}/claims/{slug(finding.id)}.md"
 
 
 def _value(number: Estimate) -> str:

@@ -1,9 +1,11 @@
 """What the analyser reads, built in memory: figures, runs, arms, cells, studies.
 
-    from tests.builders import cell, figure, printed, quoted_run, run, study
+    from tests.builders import cell, figure, printed, run, study
 
 Times in seconds. A figure is exact unless it is built with `printed` or `between`. The defaults
 make one plausible run: 100 requests in 100 s, 10 in flight, 100 prompt and 50 output tokens each.
+Give runs with printed figures a `file` or `key` of their own: figures that are equal in value and
+in source are one figure to the arithmetic.
 """
 
 from __future__ import annotations

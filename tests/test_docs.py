@@ -60,7 +60,7 @@ def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Runs a command as a reader would who has activated .venv, at 80 columns."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     settings = {"PATH": path, "COLUMNS": "80", "NO_COLOR": "1", "NO_MKDOCS_2_WARNING": "1"}
-    return subprocess.run(  # noqa: S603 - only commands of our own
+    return subprocess.run(
         words,
         cwd=cwd,
         env={**os.environ, **settings},

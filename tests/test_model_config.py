@@ -113,47 +113,101 @@ def test_families_differ_in_norms_biases_and_defaults():
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "part"),
     [
-        {"model_type": "qwen3_moe"},
-        {"model_type": "deepseek_v3"},
-        {"model_type": None},
-        {"model_type": ["qwen3"]},
-        {"num_experts": 128},
-        {"kv_lora_rank": 512},
-        {"text_config": {"hidden_size": 1}},
-        {"use_sliding_window": True, "sliding_window": 4096},
-        {"layer_types": ["full_attention", "linear_attention"]},
-        {"layer_types": 7},
-        {"torch_dtype": "float8_e4m3fn"},
-        {"torch_dtype": 16},
-        {"hidden_size": None},
-        {"hidden_size": 0},
-        {"hidden_size": "5120"},
-        {"hidden_size": 5120.0},
-        {"hidden_size": 10**400},
-        {"num_hidden_layers": True},
-        {"num_key_value_heads": None},
-        {"num_key_value_heads": 7},
-        {"head_dim": -128},
-        {"head_dim": "wide"},
-        {"tie_word_embeddings": "no"},
-        {"attention_bias": 1},
-        {"quantization_config": "awq"},
-        {"quantization_config": {}},
-        {"quantization_config": {**AWQ, "quant_method": "fp8"}},
-        {"quantization_config": {**AWQ, "bits": 3}},
-        {"quantization_config": {**AWQ, "group_size": 0}},
-        {"quantization_config": {**AWQ, "group_size": None}},
-        {"quantization_config": {**AWQ, "modules_to_not_convert": ["mlp.gate"]}},
-        {"quantization_config": {**AWQ, "modules_to_not_convert": "mlp"}},
-        {"quantization_config": {**AWQ, "lm_head": True}},
-        {"quantization_config": {**AWQ, "quant_method": "gptq", "desc_act": True}},
-        {"quantization_config": {**AWQ, "quant_method": "gptq", "dynamic": {"x": {}}}},
+        ({"model_type": "qwen3_moe"}, "model_type is 'qwen3_moe'"),
+        ({"model_type": "deepseek_v3"}, "model_type is 'deepseek_v3'"),
+        ({"model_type": None}, "model_type is missing"),
+        ({"model_type": ["qwen3"]}, "model_type is a list"),
+        ({"num_experts": 128}, "num_experts is 128 (a mixture of experts)"),
+        ({"kv_lora_rank": 512}, "kv_lora_rank is 512 (latent attention)"),
+        ({"text_config": {"hidden_size": 1}}, "text_config is an object (a model inside another)"),
+        (
+            {"use_sliding_window": True, "sliding_window": 4096},
+            "sliding_window is 4096 and in use",
+        ),
+        (
+            {"layer_types": ["full_attention", "linear_attention"]},
+            "layer_types has 'linear_attention'",
+        ),
+        ({"layer_types": 7}, "layer_types is 7, not a list"),
+        (
+            {"torch_dtype": "float8_e4m3fn"},
+            "the weights' type (torch_dtype, dtype) is 'float8_e4m3fn'",
+        ),
+        ({"torch_dtype": 16}, "the weights' type (torch_dtype, dtype) is 16"),
+        ({"hidden_size": None}, "hidden_size is missing, not a count"),
+        ({"hidden_size": 0}, "hidden_size is 0, not a count"),
+        ({"hidden_size": "5120"}, "hidden_size is '5120', not a count"),
+        ({"hidden_size": 5120.0}, "hidden_size is 5120.0, not a count"),
+        ({"hidden_size": 10**400}, "hidden_size is no usable number, not a count"),
+        ({"hidden_size": 10**5000}, "hidden_size is no usable number, not a count"),
+        ({"hidden_size": float("nan")}, "hidden_size is no usable number, not a count"),
+        ({"num_hidden_layers": True}, "num_hidden_layers is true, not a count"),
+        ({"num_key_value_heads": None}, "num_key_value_heads is missing, not a count"),
+        (
+            {"num_key_value_heads": 7},
+            "num_attention_heads (40) is no multiple of num_key_value_heads (7)",
+        ),
+        ({"head_dim": -128}, "head_dim is -128, not a count"),
+        ({"head_dim": "wide"}, "head_dim is 'wide', not a count"),
+        ({"tie_word_embeddings": "no"}, "tie_word_embeddings is 'no', not true or false"),
+        ({"attention_bias": 1}, "attention_bias is 1, not true or false"),
+        (
+            {"model_type": "x\n\ud800" + "y" * 100},
+            "model_type is 'x\\n\\ud800" + "y" * 29 + "…",
+        ),
     ],
 )
-def test_what_cannot_be_described_is_refused(change):
-    assert model_from_config({**QWEN3_14B, **change}) is None
+def test_what_cannot_be_described_is_refused_by_its_part(change, part):
+    config = {**QWEN3_14B, **change}
+    assert model_from_config(config) is None
+    assert unfit(config) == part
+
+
+@pytest.mark.parametrize(
+    ("quantised", "part"),
+    [
+        ("int4", "quantization_config is 'int4', not an object"),
+        ({}, "quantization_config: quant_method is missing"),
+        ({**AWQ, "quant_method": "fp8"}, "quantization_config: quant_method is 'fp8'"),
+        ({**AWQ, "bits": 3}, "quantization_config: bits is 3 and group_size is 128"),
+        ({**AWQ, "group_size": 0}, "quantization_config: bits is 4 and group_size is 0"),
+        ({**AWQ, "group_size": None}, "quantization_config: bits is 4 and group_size is missing"),
+        (
+            {**AWQ, "modules_to_not_convert": ["mlp.gate"]},
+            "quantization_config: modules_to_not_convert keeps parts at 16 bits",
+        ),
+        (
+            {**AWQ, "modules_to_not_convert": "mlp"},
+            "quantization_config: modules_to_not_convert keeps parts at 16 bits",
+        ),
+        ({**AWQ, "lm_head": True}, "quantization_config: lm_head is true"),
+        (
+            {**AWQ, "quant_method": "gptq", "desc_act": True},
+            "quantization_config: desc_act is true",
+        ),
+        (
+            {**AWQ, "quant_method": "gptq", "dynamic": {"x": {}}},
+            "quantization_config: dynamic is an object",
+        ),
+    ],
+)
+def test_other_packings_are_refused_by_their_part(quantised, part):
+    config = {**QWEN3_14B, "quantization_config": quantised}
+    assert model_from_config(config) is None
+    assert unfit(config) == part
+
+
+def test_a_fit_config_has_no_unfit_part():
+    assert unfit(QWEN3_14B) == unfit({**QWEN3_14B, "quantization_config": AWQ}) == ""
+
+
+def test_the_name_in_a_config_is_made_one_short_line():
+    named = from_config({**LLAMA_7B, "_name_or_path": "a\nb\ud800" + "c" * 200}).name
+    assert named.startswith("a b?c")
+    assert (len(named), named.encode()[-3:]) == (80, "…".encode())
+    assert from_config({**LLAMA_7B, "_name_or_path": " \n "}).name == "llama"
 
 
 def test_a_window_that_mistral_names_is_used_so_refused():
@@ -174,6 +228,9 @@ ANYTHING = st.recursive(
 def test_no_config_breaks_the_reader(change):
     made = model_from_config({**QWEN3_14B, **change})
     assert made is None or (made.parameters() > 0 and made.weight_bytes() > 0)
+    part = unfit({**QWEN3_14B, **change})
+    assert (made is None) == bool(part)
+    assert len(part.splitlines()) < 2
 
 
 @given(

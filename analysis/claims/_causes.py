@@ -20,6 +20,20 @@ from analysis.wording import percent, plural, show, span
 SPARE = 2.0
 """Slots must exceed requests in flight by this factor before preemption counts as excluded."""
 
+
+def spare(cell: Cell) -> bool | None:
+    """Whether the cell's slots hold its load with room to spare; None where that is not known.
+
+    A sequence limit alone can show that they do not, never that they do: memory may hold fewer.
+    """
+    found, n = capacity(cell), float(cell.concurrency or 0)
+    if found.slots is None:
+        return None
+    if found.slots.hi < SPARE * n:
+        return False
+    return True if found.kv_slots is not None and found.slots.lo >= SPARE * n else None
+
+
 Cause = Literal["headroom", "queue", "step_cost", "batch", "stay", "kv_pool", "prefill"]
 
 Result = tuple[Verdict, tuple[str, ...], tuple[Estimate, ...]]
@@ -34,13 +48,16 @@ def token_gaps(cause: Cause, base: Cell, treat: Cell, before: Quantity, after: Q
     fall = before - after
     numbers: list[Estimate] = [fall.estimate("gap", "baseline - treatment")]
     reasons: list[str] = []
-    slots = capacity(base).slots
+    # Preemption lengthens the gaps of the slower arm; in the other it would only hide some.
+    slower = treat if fall.hi < 0 else base
+    room_there = capacity(slower)
+    slots = room_there.slots if room_there.kv_slots is not None else None
     n = float(base.concurrency or 0)
-    excluded = slots is not None and slots.lo >= SPARE * n
+    excluded = spare(slower) is True
     if slots is not None:
         numbers.append(
             slots.estimate(
-                f"slots, {base.arm.name}",
+                f"slots, {slower.arm.name}",
                 "min(max_num_seqs, KV tokens / (prompt + output tokens))",
             )
         )
@@ -191,8 +208,8 @@ def first_token(cause: Cause, base: Cell, treat: Cell, before: Quantity, after: 
     # One engine may get every request: the router's split is not in these files.
     rooms = {
         cell.arm.name: None
-        if (slots := capacity(cell).slots) is None
-        else slots * (1 / cell.arm.spec.replicas)
+        if (room := capacity(cell)).slots is None or room.kv_slots is None
+        else room.slots * (1 / cell.arm.spec.replicas)
         for cell in (base, treat)
     }
     if all(room is not None and room.lo >= SPARE * n for room in rooms.values()):

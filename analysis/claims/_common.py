@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from analysis.dataset import Arm, Cell, differing
-from analysis.evidence import Direction, Evidence, Missing
+from analysis.evidence import BadClaim, Direction, Evidence, Missing
 from analysis.metrics import label_of, metric_of
 from analysis.model import Estimate, Scalar
 from analysis.quantity import Quantity
 from analysis.stats import PLAUSIBLE_RUN_SD, Comparison, compare, difference_tips_at
-from analysis.wording import percent, signed_percent, span
+from analysis.wording import listing, percent, signed_percent, span
 
 _MOVED_BY_DESIGN = frozenset({"host", "gpus"})
 """Fields that follow from others and would only repeat them in a list of confounds."""
@@ -77,6 +77,9 @@ def decide(ratio: Quantity, comparison: Comparison) -> tuple[Direction, str]:
             f"{comparison.method}, n = {comparison.n_baseline} and {comparison.n_treatment}: "
             f"ratio {comparison.ratio:.3f} [{comparison.lo:.3f}, {comparison.hi:.3f}]"
         )
+        if ratio.lo <= 1 <= ratio.hi and ratio.lo < ratio.hi:
+            # Repeats that print alike have no spread to speak of, but the print has.
+            return "undecided", f"{words}, equal within the rounding of the print"
         if comparison.lo > 1:
             return "higher", words
         if comparison.hi < 1:
@@ -89,6 +92,28 @@ def decide(ratio: Quantity, comparison: Comparison) -> tuple[Direction, str]:
     if tips < PLAUSIBLE_RUN_SD:
         return "undecided", f"{words}, and {percent(PLAUSIBLE_RUN_SD)} has been seen"
     return ("higher" if ratio.value > 1 else "lower"), words
+
+
+def directed(ev: Evidence, name: str) -> str:
+    """A metric by name, one that has a better direction.
+
+    Raises:
+        BadClaim: the metric is not known, or neither direction is better.
+    """
+    known = metric_of(ev.metric(name))
+    if known is None or known.better == "neither":
+        raise BadClaim(
+            f"judges by {name!r}, of which neither more nor less is better; name a latency or "
+            "a throughput"
+        )
+    return name
+
+
+def unmeasured(loads: Collection[int], pairs: Iterable[tuple[Cell, Cell, Contrast]]) -> list[str]:
+    """Loads that a claim names and no pair of runs has, one sentence; it bars "supported"."""
+    seen = {cell.concurrency for cell, _, _ in pairs}
+    lacking = [load for load in loads if load not in seen]
+    return [f"Not measured at {listing(lacking)} in flight."] if lacking else []
 
 
 def better(metric: str, direction: Direction) -> bool | None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from analysis.claims import ClaimBase
 from analysis.dataset import Arm, Cell
-from analysis.evidence import Evidence, Judgement, Missing
-from analysis.model import Estimate, Scalar, Source
+from analysis.evidence import BadClaim, Evidence, Judgement, Missing
+from analysis.model import Estimate, Scalar, Source, Verdict
 from analysis.wording import listing, plural
 
 
@@ -24,9 +24,13 @@ class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 def judge(claim: Claim, ev: Evidence) -> Judgement:
     """Compare the field in every record of the arms."""
+    if not claim.arms:
+        raise BadClaim("names no arms; list them in `arms`")
     arms = [ev.arm(name) for name in claim.arms]
     cells = tuple(cell for cell in ev.study.cells if cell.arm in arms)
-    found = [(str(value), source) for arm in arms for value, source in _values(arm, cells, claim)]
+    by_arm = {arm.name: _values(arm, cells, claim) for arm in arms}
+    found = [(str(value), source) for values in by_arm.values() for value, source in values]
+    silent = [name for name, values in by_arm.items() if not values]
     if not found:
         raise Missing(
             f"{claim.field} of {listing(claim.arms)}",
@@ -45,11 +49,16 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         f"{claim.field} = {claim.stated}",
         tuple(dict.fromkeys(source for _, source in found)),
     )
+    verdict: Verdict = "supported" if len(right) == len(found) else "refuted"
+    if silent and verdict == "supported":
+        verdict = "inconclusive"
     return Judgement(
-        "supported" if len(right) == len(found) else "refuted",
+        verdict,
         (
             f"{claim.field} is {values} in {plural(len(found), 'record')} of "
-            f"{listing(claim.arms)}; the sentence says {claim.stated}.",
+            f"{listing(name for name in by_arm if name not in silent)}; the sentence says "
+            f"{claim.stated}.",
+            *([f"Nothing says it of {listing(silent)}."] if silent else []),
         ),
         (number,),
         flips="records with another value",
@@ -80,4 +89,9 @@ def _values(arm: Arm, cells: tuple[Cell, ...], claim: Claim) -> list[tuple[Scala
 
 
 def _same(found: str, wanted: str) -> bool:
-    return found.casefold() == wanted.casefold()
+    if found.casefold() == wanted.casefold():
+        return True
+    try:
+        return float(found) == float(wanted.replace(",", ""))
+    except ValueError:
+        return False

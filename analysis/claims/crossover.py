@@ -7,8 +7,10 @@ settle it. The claim is judged on the range it names, else on the range that was
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from analysis.claims import ClaimBase
-from analysis.claims._common import contrast, moved
+from analysis.claims._common import Contrast, contrast, moved
 from analysis.crossover import crossings, forecasts, points
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Missing
 from analysis.metrics import label_of
@@ -34,6 +36,7 @@ class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
 def judge(claim: Claim, ev: Evidence) -> Judgement:
     """Signs of the log ratio over the common loads, then models beyond."""
     ev.workload(claim.workload)
+    ev.metric(claim.metric)
     first_arm, second_arm = ev.arm(claim.first), ev.arm(claim.second)
     first = ev.study.loads(claim.first, claim.workload)
     second = ev.study.loads(claim.second, claim.workload)
@@ -48,7 +51,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     lo, hi = claim.within or (low, high)
     if lo >= hi:
         raise BadClaim(f"speaks of loads within [{lo}, {hi}]; give the lower one first")
-    found = [c for c in crossings(rows) if c.at >= lo and c.at <= hi]
+    found = [c for c in crossings(rows) if lo <= c.hi and c.lo <= hi]
     label = label_of(claim.metric)
     by_n = {cell.concurrency: cell for cell in second}
     pairs = [
@@ -81,6 +84,12 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
                 )
             )
         verdict: Verdict = "supported" if claim.crosses else "refuted"
+        if not any(lo <= c.lo and c.hi <= hi for c in found):
+            verdict = "inconclusive"
+            reasons.append(f"Rounding leaves open whether that is within [{lo}, {hi}].")
+        elif not _signs_differ(clear):
+            verdict = "inconclusive"
+            reasons.append("On one side of it every load is within rounding or run-to-run noise.")
     else:
         undecided = [
             row.n
@@ -88,10 +97,13 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             if c.direction == "undecided" and lo <= row.n <= hi
         ]
         ratios = ", ".join(f"{digits(row.ratio.value)} at {row.n}" for row in rows)
-        reasons.append(
-            f"No crossing in [{max(lo, low)}, {min(hi, high)}]: {label} of "
-            f"{claim.first} over {claim.second} is {ratios}."
+        least, most = max(lo, low), min(hi, high)
+        where = (
+            f"No crossing in [{least}, {most}]"
+            if least <= most
+            else f"Nothing was measured within [{lo}, {hi}]"
         )
+        reasons.append(f"{where}: {label} of {claim.first} over {claim.second} is {ratios}.")
         covered = low <= lo and hi <= high
         if claim.crosses:
             verdict = "refuted" if claim.within and covered and not undecided else "inconclusive"
@@ -134,6 +146,11 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         cells=cells,
         experiment=Experiment((claim.first, claim.second), claim.workload, loads),
     )
+
+
+def _signs_differ(clear: Sequence[Contrast]) -> bool:
+    """Whether the first arm is clearly higher at one load and clearly lower at another."""
+    return {"higher", "lower"} <= {found.direction for found in clear}
 
 
 def _beyond(found: tuple, high: int) -> tuple[str, tuple[int, ...]]:  # type: ignore[type-arg]

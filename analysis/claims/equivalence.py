@@ -12,7 +12,7 @@ import math
 
 from analysis.claims import ClaimBase
 from analysis.claims._common import compare_runs, moved
-from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, again
+from analysis.evidence import BadClaim, Evidence, Judgement, again
 from analysis.model import Verdict
 from analysis.quantity import Quantity
 from analysis.reference import Ref, cells_of, describe, described_beside, is_cell, resolve
@@ -66,12 +66,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         confounds=moved(arms[0], arms[1]),
         flips=f"repeats whose 90 % interval lies on the other side of {claim.margin:g} %",
         cells=cells,
-        experiment=Experiment(
-            tuple(arm.name for arm in arms),
-            cells[0].workload,
-            tuple(dict.fromkeys(c.concurrency for c in cells if c.concurrency is not None)),
-            repeats=_repeats(ratio, margin),
-        ),
+        experiment=again(*cells, repeats=_repeats(ratio, margin)),
         p_value=p,
     )
 
@@ -91,8 +86,13 @@ def _runs(
     base, treat = cells_of(ev, claim.against)[0], cells_of(ev, claim.of)[0]
     found = compare_runs(base, treat, claim.of.metric)
     within = percent(margin, 1 if margin < 0.1 else 0)
+    # What the rounding of the prints leaves open, no number of repeats settles.
+    holds = 1 - margin <= ratio.lo and ratio.hi <= 1 + margin
+    beyond_print = ratio.hi < 1 - margin or ratio.lo > 1 + margin
     if found.n_baseline > 1 and found.n_treatment > 1:
         same = equivalent(found, margin)
+        if (same and not holds) or (same is False and not beyond_print):
+            same = None
         words = (
             f"Two one-sided tests ({found.method}, n = {found.n_baseline} and "
             f"{found.n_treatment}): ratio {found.ratio:.3f} [{found.lo:.3f}, "
@@ -107,6 +107,8 @@ def _runs(
             f"Single runs: “within {within}” stands only while the run-to-run sd is below "
             f"{percent(tips, 3)}"
         )
+        if tips >= PLAUSIBLE_RUN_SD and not holds:
+            return "inconclusive", f"{words}, and the rounding of the prints straddles it.", None
         if tips >= PLAUSIBLE_RUN_SD:
             return (
                 "supported",
@@ -126,9 +128,7 @@ def _runs(
         f"Outside the margin of {within}: stands while the run-to-run sd is below "
         f"{percent(tips, 2)}."
     )
-    if not (1 - margin <= ratio.lo <= 1 + margin or 1 - margin <= ratio.hi <= 1 + margin) and (
-        tips >= PLAUSIBLE_RUN_SD
-    ):
+    if beyond_print and tips >= PLAUSIBLE_RUN_SD:
         return "refuted", words, None
     return "inconclusive", words, None
 

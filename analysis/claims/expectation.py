@@ -11,8 +11,17 @@ from typing import Literal
 
 from analysis.capacity import capacity
 from analysis.claims import ClaimBase
-from analysis.claims._causes import SPARE
-from analysis.claims._common import Contrast, better, contrast, contrast_text, moved, ratio_estimate
+from analysis.claims._causes import SPARE, spare
+from analysis.claims._common import (
+    Contrast,
+    better,
+    contrast,
+    contrast_text,
+    directed,
+    moved,
+    ratio_estimate,
+    unmeasured,
+)
 from analysis.dataset import Cell
 from analysis.evidence import Evidence, Experiment, Judgement, Missing, single
 from analysis.metrics import label_of
@@ -40,6 +49,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     """Sort every comparable load into for, against and open."""
     ev.arm(claim.baseline)
     ev.arm(claim.treatment)
+    directed(ev, claim.metric)
     pairs, left_out = _pairs(claim, ev)
     if not pairs:
         raise Missing(
@@ -70,7 +80,10 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         f"is in {len(sides['for'])} of {plural(len(pairs), 'comparison')}, not so in "
         f"{len(sides['against'])}, open in {len(sides['open'])}."
     )
-    reasons = [head]
+    lacking = unmeasured(claim.concurrency, pairs)
+    if lacking and verdict == "supported":
+        verdict = "inconclusive"
+    reasons = [head, *lacking]
     for base, treat, found in (*sides["against"], *sides["for"], *sides["open"]):
         room = ""
         slots = capacity(base).slots
@@ -124,13 +137,22 @@ def _measured(claim: Claim, ev: Evidence) -> str:
 def _side(claim: Claim, found: Contrast) -> str:
     good = better(found.metric, found.direction)
     if claim.expects == "no_gain":
-        gain = found.ratio.value if found.direction == "higher" else 1 / found.ratio.value
-        if good is None:
-            return "for" if abs(found.ratio.value - 1) <= claim.margin / 100 else "open"
-        return "against" if good and gain > 1 + claim.margin / 100 else "for"
+        return _no_gain(claim.margin / 100, found)
     if good is None:
         return "open"
     return "for" if good == (claim.expects == "better") else "against"
+
+
+def _no_gain(margin: float, found: Contrast) -> str:
+    """The improvement, in the print's rounding or between repeats, against the margin."""
+    lo, hi = found.ratio.lo, found.ratio.hi
+    between = found.comparison
+    if between.n_baseline > 1 and between.n_treatment > 1:
+        lo, hi = min(lo, between.lo), max(hi, between.hi)
+    gains = (lo - 1, hi - 1) if better(found.metric, "higher") else (1 - hi, 1 - lo)
+    if gains[1] <= margin:
+        return "for"
+    return "against" if gains[0] > margin and found.direction != "undecided" else "open"
 
 
 def _pairs(claim: Claim, ev: Evidence) -> tuple[list[tuple[Cell, Cell, Contrast]], list[str]]:
@@ -145,7 +167,7 @@ def _pairs(claim: Claim, ev: Evidence) -> tuple[list[tuple[Cell, Cell, Contrast]
                 continue
             if claim.given == "slots_cover":
                 slots = capacity(base).slots
-                if slots is None or slots.lo < SPARE * (base.concurrency or 0):
+                if spare(base) is not True:
                     known = "unknown" if slots is None else show(slots.value)
                     left_out.append(
                         f"{base.name} is left out: its slots ({known}) are not "

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from analysis.claims import ClaimBase
 from analysis.evidence import BadClaim, Evidence, Judgement
-from analysis.hardware import Gpu, find_gpu
+from analysis.hardware import Gpu, find_gpu, gpus
 from analysis.hardware import nearest as nearest_gpu
 from analysis.model import Estimate, Source, Verdict
 from analysis.models import Model, find_model, models
-from analysis.quantity import constant
 from analysis.reference import stated
 from analysis.study import nearest
 from analysis.wording import listing, percent, show
@@ -57,6 +56,9 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     if claim.models:
         parts.append(_sizes(claim, ev, gpu, numbers))
     if claim.type:
+        known = {kind for other in gpus() for kind in other.types}
+        if claim.type.strip().lower() not in known:
+            raise BadClaim(f"asks for type {claim.type!r}; {nearest(claim.type, known)}")
         has = gpu.supports(claim.type)
         parts.append(
             _yes(
@@ -110,9 +112,7 @@ def _memory(claim: Claim, gpu: Gpu, numbers: list[Estimate]) -> tuple[Verdict, s
     target = stated(claim.memory)
     gib = gpu.memory_bytes / 2.0**30
     numbers.append(
-        constant(gpu.memory_bytes, "B")
-        .estimate("GPU memory", gpu.name)
-        .__class__(
+        Estimate(
             "GPU memory",
             gpu.memory_bytes,
             gpu.memory_bytes,
@@ -123,9 +123,10 @@ def _memory(claim: Claim, gpu: Gpu, numbers: list[Estimate]) -> tuple[Verdict, s
             (Source("hardware.toml", f"{gpu.name}, memory"),),
         )
     )
-    sizes = (gib, gpu.memory_bytes / 1e9)
-    # Cards are sold in rounded sizes: a driver shows up to 7 % less than the box says.
-    right = any(size * 0.98 <= target.value <= size * 1.07 for size in sizes)
+    # Cards are sold in rounded sizes: a driver shows up to 7 % fewer GiB than the box says GB.
+    right = 0.98 * gib <= target.value <= 1.07 * gib or (
+        0.98 <= target.value / (gpu.memory_bytes / 1e9) <= 1.02
+    )
     return _yes(
         right, f"{gpu.name} has {show(gpu.memory_bytes, 'B')}, the sentence says {claim.memory} GB"
     )
@@ -190,7 +191,7 @@ def _weights(ev: Evidence, name: str, model: Model) -> tuple[float, Source]:
     for study in (ev.study, *ev.dataset.studies):
         for arm in study.arms.values():
             alone = arm.spec.tensor_parallel * arm.spec.pipeline_parallel == 1
-            if arm.model is model and alone and arm.startup is not None:
+            if find_model(arm.spec.model) is model and alone and arm.startup is not None:
                 figure = arm.startup.figures.get("model_bytes")
                 if figure is not None:
                     return figure.value, figure.source

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from analysis.claims import ClaimBase
 from analysis.claims._causes import Cause, first_token, pool, throughput, token_gaps
-from analysis.claims._common import moved
+from analysis.claims._common import contrast, contrast_text, moved
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement
 from analysis.metrics import label_of, metric_of
 
@@ -43,7 +43,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     before, after = ev.need(base, claim.metric), ev.need(treat, claim.metric)
     if claim.cause == "kv_pool":
         verdict, reasons, numbers = pool(base, treat)
-    elif metric is not None and metric.unit != "s":
+    elif metric is not None and metric.name.endswith("throughput"):
         verdict, reasons, numbers = throughput(ev, claim.cause, base, treat)
     elif metric is not None and metric.name in ("itl", "tpot"):
         verdict, reasons, numbers = token_gaps(claim.cause, base, treat, before, after)
@@ -53,6 +53,13 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         raise BadClaim(
             f"attributes {claim.metric}; a cause can be tested for ITL, TPOT, TTFT and throughputs"
         )
+    if verdict in ("supported", "refuted") and claim.cause != "kv_pool":
+        gap = contrast(ev, base, treat, claim.metric)
+        if gap.direction == "undecided":
+            # Nothing follows about the cause of what may not be there.
+            words = contrast_text(gap, claim.baseline, claim.treatment)
+            verdict = "inconclusive"
+            reasons = (f"There may be no gap to explain: {words}.", *reasons)
     numbers = (
         *(
             shown

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from analysis.claims import ClaimBase
-from analysis.evidence import Evidence, Judgement
+from analysis.evidence import BadClaim, Evidence, Judgement
 from analysis.model import Estimate, HelpText, Source, Verdict
 from analysis.wording import listing
 
@@ -35,6 +35,8 @@ class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 def judge(claim: Claim, ev: Evidence) -> Judgement:
     """Look each flag up in the stored help text."""
+    if not claim.flags:
+        raise BadClaim("names no flags; list them in `flags`")
     page = ev.help_text(claim.command)
     known = sorted(set(_FLAG.findall(page.text)))
     version = f" {page.version}" if page.version else ""
@@ -43,7 +45,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         parts.append(_choices(claim, page))
     if claim.successor:
         parts.append(_successor(claim, page, known))
-    if claim.takes_value is not None:
+    if claim.takes_value is not None and claim.flags[0] in known:
         has_value = _takes_value(page, claim.flags[0])
         parts.append(
             _yes(

@@ -50,7 +50,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         if one_gpu is None:
             raise BadClaim(
                 f"asks for the KV geometry of {claim.arm}, whose model is not in "
-                "models.toml; name the model in study.toml"
+                "models.toml; name the model in study.toml, or put its config.json beside the runs"
             )
         ranks = arm.spec.tensor_parallel * arm.spec.pipeline_parallel
         whole = one_gpu * float(ranks)
@@ -80,7 +80,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         else:
             meaning = "per_gpu" if fits["per_gpu"] else "total"
             verdicts.append("supported" if meaning == claim.printed_as else "refuted")
-            in_all = printed.value * (ranks if meaning == "per_gpu" else 1)
+            in_all = printed.value * arm.spec.replicas * (ranks if meaning == "per_gpu" else 1)
             reasons.append(
                 f"{text}, the share of {'one GPU' if meaning == 'per_gpu' else 'all'} "
                 f"of {ranks}, so the arm holds {show(in_all, 'B')} in all."

@@ -12,7 +12,7 @@ from typing import Literal
 
 from analysis.capacity import CLOSED, FULL, RATE_MET
 from analysis.claims import ClaimBase
-from analysis.evidence import Evidence, Experiment, Judgement
+from analysis.evidence import BadClaim, Evidence, Experiment, Judgement
 from analysis.model import Estimate
 from analysis.wording import percent, show, span
 
@@ -28,6 +28,8 @@ class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 def judge(claim: Claim, ev: Evidence) -> Judgement:
     """Delivered against requested rate, and L against the cap, for each arm."""
+    if not claim.arms:
+        raise BadClaim("names no arms; list them in `arms`")
     cells = tuple(ev.cell(arm, claim.workload, claim.concurrency) for arm in claim.arms)
     seen, reasons = [], []
     numbers: list[Estimate] = []
@@ -38,11 +40,13 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             x.estimate(f"delivered, {cell.arm.name}", "completed / duration"),
             in_flight.estimate(f"requests in flight, {cell.arm.name}", "X x stay"),
         ]
-        met = math.isfinite(asked) and x.value >= RATE_MET * asked
+        met = math.isfinite(asked) and x.lo >= RATE_MET * asked
+        missed = math.isinf(asked) or x.hi < RATE_MET * asked
         # Without a rate the loop is closed by construction, but for ramp and drain.
         share_needed = FULL if math.isfinite(asked) else CLOSED
-        full = in_flight.value >= share_needed * claim.concurrency
-        limit = "rate" if met and not full else "cap" if full and not met else "neither"
+        full = in_flight.lo >= share_needed * claim.concurrency
+        room = in_flight.hi < share_needed * claim.concurrency
+        limit = "rate" if met and room else "cap" if full and missed else "neither"
         seen.append(limit)
         rate = f"of {show(asked, '1/s')} asked" if math.isfinite(asked) else "(no rate asked)"
         share = f" ({percent(x.value / asked)})" if math.isfinite(asked) else ""

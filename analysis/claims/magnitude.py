@@ -15,10 +15,19 @@ from typing import Literal
 
 from analysis.claims import ClaimBase
 from analysis.claims._common import compare_runs, moved, rounded
-from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, single
+from analysis.evidence import BadClaim, Evidence, Judgement, Missing, again, single
 from analysis.model import Verdict
 from analysis.quantity import Quantity
-from analysis.reference import Ref, cells_of, describe, described_beside, is_cell, resolve, stated
+from analysis.reference import (
+    Ref,
+    base_unit,
+    cells_of,
+    describe,
+    described_beside,
+    is_cell,
+    resolve,
+    stated,
+)
 from analysis.stats import difference_tips_at
 from analysis.wording import percent, span
 
@@ -76,11 +85,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         confounds = moved(arms[0], arms[1])
     experiment = None
     if cells and single(cells):
-        experiment = Experiment(
-            tuple(dict.fromkeys(arm.name for arm in arms)),
-            cells[0].workload,
-            tuple(dict.fromkeys(c.concurrency for c in cells if c.concurrency is not None)),
-        )
+        experiment = again(*cells, repeats=5)
     return Judgement(
         verdict,
         tuple(reasons),
@@ -102,6 +107,11 @@ def _read(claim: Claim, ev: Evidence, base: str) -> _Reading:
         raise BadClaim(
             f"states {claim.stated} in {claim.unit or 'no unit'} where the figure is "
             f"in {observed.unit or 'no unit'}; set unit"
+        )
+    if not observed.finite:
+        raise Missing(
+            f"a {describe(claim.against or claim.of)} that is not 0",
+            f"a {claim.measure} is taken of it",
         )
     verdict, words = _compare(claim, ev, observed, target, base)
     return _Reading(observed, base, verdict, f"{_sentence(claim, base, observed)}, {words}.")
@@ -135,6 +145,9 @@ def _compare(
         inside = observed.lo >= bound if claim.relation == "at_least" else observed.hi <= bound
         outside = observed.hi < bound if claim.relation == "at_least" else observed.lo > bound
         words = "at least" if claim.relation == "at_least" else "at most"
+        spread = _between_runs(claim, ev, base)
+        if (inside or outside) and spread is not None and spread[0] < bound < spread[1]:
+            return "inconclusive", f"and the spread between repeats straddles {printed}"
         if inside:
             return "supported", f"{words} {printed}"
         if outside:
@@ -171,10 +184,9 @@ def _compare(
 
 def _rounds_to(claim: Claim, value: float, target: Quantity) -> bool:
     """Whether a value in base units prints as the stated number."""
-    number = float(claim.stated.replace(",", ""))
-    factor = target.value / number if number else 1.0
-    places = len(claim.stated.replace(",", "").partition(".")[2])
-    return rounded(value / factor, places) == rounded(number, places)
+    factor = base_unit(_unit(claim))[1]
+    places = len(claim.stated.replace(",", "").strip().partition(".")[2])
+    return rounded(value / factor, places) == rounded(target.value / factor, places)
 
 
 def _repeats(claim: Claim, ev: Evidence) -> list[float]:
@@ -194,7 +206,10 @@ def _between_runs(claim: Claim, ev: Evidence, base: str) -> tuple[float, float] 
         or claim.of.metric != claim.against.metric
     ):
         return None
-    found = compare_runs(cells_of(ev, claim.against)[0], cells_of(ev, claim.of)[0], claim.of.metric)
+    cells = (cells_of(ev, claim.against)[0], cells_of(ev, claim.of)[0])
+    if any(q.value <= 0 for cell in cells for q in cell.each(claim.of.metric)):
+        return None
+    found = compare_runs(*cells, claim.of.metric)
     if found.n_baseline < 2 or found.n_treatment < 2:
         return None
     if claim.measure != "percent":
@@ -211,6 +226,8 @@ def _noise(claim: Claim, ev: Evidence) -> list[str]:
         return []
     base, treat = cells_of(ev, a)[0], cells_of(ev, b)[0]
     if a.metric != b.metric or base is treat:
+        return []
+    if any(q.value <= 0 for cell in (base, treat) for q in cell.each(a.metric)):
         return []
     found = compare_runs(base, treat, a.metric)
     if found.n_baseline > 1 and found.n_treatment > 1:

@@ -10,7 +10,15 @@ from __future__ import annotations
 from typing import Literal
 
 from analysis.claims import ClaimBase
-from analysis.claims._common import Contrast, better, contrast, moved, ratio_estimate
+from analysis.claims._common import (
+    Contrast,
+    better,
+    contrast,
+    directed,
+    moved,
+    ratio_estimate,
+    unmeasured,
+)
 from analysis.dataset import Cell
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Missing, single
 from analysis.metrics import label_of
@@ -41,12 +49,13 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         raise BadClaim("compares an arm with nobody; list other arms in `among`")
     for name in others:
         ev.arm(name)
+    directed(ev, claim.metric)
     pairs = list(_pairs(claim, ev, others))
     if not pairs:
         raise Missing(
             f"a result file of {claim.arm} and of {listing(others, 'or')} at the same number of "
             "requests in flight",
-            "no two of these arms were measured at equal load",
+            f"no two of these arms print {label_of(claim.metric)} at an equal load",
         )
     for_, against, open_ = [], [], []
     for mine, other, found in pairs:
@@ -57,7 +66,10 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             for_.append((mine, other, found))
         else:
             against.append((mine, other, found))
-    verdict_: Verdict = "refuted" if against else "inconclusive" if open_ else "supported"
+    lacking = unmeasured(claim.concurrency, pairs)
+    verdict_: Verdict = (
+        "refuted" if against else "inconclusive" if open_ or lacking else "supported"
+    )
     label, loads = label_of(claim.metric), len({(m.workload, m.concurrency) for m, _, _ in pairs})
     head = {
         "refuted": f"{claim.arm} does not have the {claim.sense} {label} at every load: "
@@ -67,7 +79,9 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         "supported": f"{claim.arm} has the {claim.sense} {label} in {_each(len(pairs))} "
         f"over {plural(loads, 'load')}",
     }[verdict_]
-    reasons = [head + ".", *(_words(*item, claim) for item in (*against, *open_))]
+    if lacking and verdict_ == "inconclusive":
+        head = f"{plural(loads, 'load')} of those named compared, {len(open_)} within noise"
+    reasons = [head + ".", *lacking, *(_words(*item, claim) for item in (*against, *open_))]
     if not against and not open_:
         closest = min(for_, key=lambda item: abs(item[2].ratio.value - 1))
         reasons.append("Closest: " + _words(*closest, claim))

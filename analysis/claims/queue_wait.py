@@ -12,8 +12,9 @@ from __future__ import annotations
 import statistics
 from typing import Literal
 
-from analysis.capacity import FULL, forecast_ttft, running_slots
+from analysis.capacity import FULL, capacity, forecast_ttft, running_slots
 from analysis.claims import ClaimBase
+from analysis.claims._causes import spare
 from analysis.claims._common import moved
 from analysis.dataset import Cell
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement
@@ -66,6 +67,14 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         verdict, reasons, extra = _with_reference(claim, cell, slots, prefill, ttft)
         numbers += extra
         cells = (cell, other)
+        room = capacity(other).slots
+        if verdict == "supported" and room is not None and room.lo < claim.concurrency:
+            verdict = "inconclusive"
+            reasons = (
+                f"{claim.reference} has {show(room.value)} slots for {claim.concurrency} in "
+                "flight itself, so its TTFT is no prefill time.",
+                *reasons,
+            )
         confounds = moved(other.arm, cell.arm, besides={claim.limit})
         if len(confounds) > 0 and verdict == "supported":
             reasons = (
@@ -81,8 +90,8 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             *warnings,
             *(
                 (
-                    f"prefill service is the mean TTFT of {claim.reference}, which has slots "
-                    "to spare",
+                    f"prefill service is the mean TTFT of {claim.reference}, "
+                    + _room_of(ev.cell(claim.reference, claim.workload, claim.concurrency)),
                 )
                 if claim.reference
                 else ()
@@ -97,6 +106,13 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             (claim.concurrency,),
         ),
     )
+
+
+def _room_of(reference: Cell) -> str:
+    known = spare(reference)
+    if known is None:
+        return "which is taken to have slots to spare"
+    return "which has slots to spare" if known else "which has none to spare"
 
 
 def _slots(claim: Claim, ev: Evidence, cell: Cell) -> Quantity | None:
@@ -124,8 +140,8 @@ def _bounds(
         )
     if first.hi < 1:
         return "refuted", (
-            f"At most {span(first)} of {claim.concurrency} requests wait at any "
-            f"time, prefill included; {span(decode)} are being decoded.",
+            f"On average {span(first)} of {claim.concurrency} requests wait at most, "
+            f"prefill included; {span(decode)} are being decoded.",
         )
     return "inconclusive", (
         f"{text}; {span(first)} wait or are in prefill, and means alone do not part the two.",
@@ -139,7 +155,8 @@ def _with_reference(
     forecast = forecast_ttft(cell, slots, prefill)
     if seen is None or forecast is None:  # pragma: no cover - the account was checked before
         raise AssertionError
-    off = (forecast / ttft).value - 1
+    met = (forecast / ttft).as_unit("")
+    off = met.value - 1
     waiting = constant(float(claim.concurrency)) - seen
     numbers: list[Estimate] = [
         seen.estimate("running (S_hat)", "L_decode + X x prefill of the reference"),
@@ -147,7 +164,8 @@ def _with_reference(
         forecast.estimate("forecast TTFT", "(L - slots) / X + prefill"),
         prefill.estimate("prefill service", f"mean TTFT of {claim.reference}"),
     ]
-    share = 1 - (prefill / ttft).value
+    wait = constant(1.0) - (prefill / ttft).as_unit("")
+    share = wait.value
     body = (
         f"{span(seen)} requests run where {show(slots.value)} slots are said to limit; "
         f"{span(waiting)} wait"
@@ -156,7 +174,9 @@ def _with_reference(
         f"A server with {show(slots.value)} slots would show a TTFT of {span(forecast)}; seen "
         f"is {span(ttft)} ({percent(abs(off))} {'less' if off > 0 else 'more'})"
     )
-    if abs(seen.value - slots.value) < 0.5 and waiting.value >= 1 and abs(off) <= TOLERANCE:
+    full = slots.value - 0.5 < seen.lo and seen.hi < slots.value + 0.5
+    forecast_met = met.lo >= 1 - TOLERANCE and met.hi <= 1 + TOLERANCE
+    if full and waiting.lo >= 1 and forecast_met and wait.lo > 0.5:
         head = (
             f"Waiting for one of {show(slots.value)} slots is {percent(share, 0)} of the TTFT: "
             f"{body}."
@@ -164,6 +184,10 @@ def _with_reference(
         return "supported", (head, f"{test}."), numbers
     if waiting.hi < 1 or seen.lo > slots.value + 0.5:
         return "refuted", (f"No queue for {show(slots.value)} slots: {body}.", f"{test}."), numbers
+    if wait.hi < 0.5:
+        # In flight allowed - S_hat counts ramp and drain as waiting; the TTFT does not.
+        head = f"At most {percent(max(0.0, wait.hi), 0)} of the TTFT is waiting for a slot"
+        return "refuted", (f"{head}: {body}.", f"{test}."), numbers
     return "inconclusive", (f"{body[0].upper()}{body[1:]}.", f"{test}."), numbers
 
 

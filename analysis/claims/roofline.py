@@ -103,7 +103,9 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
 def _decode(ev: Evidence, claim: Claim) -> dict[str, Quantity]:
     cell = ev.cell(claim.arm, claim.workload, claim.concurrency)
     floor = step_floor(cell)
-    times = prefill_times(cell.arm, ev.account(cell, "l_decode"))
+    # Each engine steps for its own share of the running requests, as in the KV it reads.
+    each = ev.account(cell, "l_decode") * (1 / cell.arm.spec.replicas)
+    times = prefill_times(cell.arm, each)
     if floor is None or floor.kv_bytes is None or times is None:
         raise Missing(
             f"mean token counts, model size or GPU of {cell.name}",

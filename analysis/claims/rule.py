@@ -15,10 +15,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from analysis.capacity import capacity
 from analysis.claims import ClaimBase
-from analysis.claims._causes import SPARE
-from analysis.claims._common import better, contrast, moved, ratio_estimate
+from analysis.claims._causes import spare
+from analysis.claims._common import better, contrast, directed, moved, ratio_estimate
 from analysis.dataset import Arm, Cell, Study, differing
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Missing
 from analysis.metrics import label_of
@@ -32,7 +31,7 @@ class When(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     slots_cover: bool | None = None
     """Whether the slots of the arm not chosen (of `slots_of`) hold the load with room to spare."""
-    slots_of: str = "over"
+    slots_of: Literal["choose", "over"] = "over"
     """`choose` or `over`: whose slots are meant."""
     at_least: int | None = None
     """Requests in flight."""
@@ -78,6 +77,8 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
                 raise BadClaim(f"selects arms by {key!r}; {nearest(key, known)}")
     if not claim.metrics:
         raise BadClaim("names no metrics to choose by; add `metrics`")
+    for metric in claim.metrics:
+        directed(ev, metric)
     left_out: list[str] = []
     cases = [case for study in ev.dataset.studies for case in _cases(claim, ev, study, left_out)]
     if not cases:
@@ -193,11 +194,12 @@ def _moved_besides(claim: Claim, chosen: Arm, other: Arm) -> list[str]:
 
 def _holds(when: When, ev: Evidence, study: Study, chosen: Cell, other: Cell) -> bool:
     n = chosen.concurrency
-    if n is None:
-        return when.at_least is None and when.at_most is None and when.slots_cover is None
-    if (when.at_least is not None and n < when.at_least) or (
-        when.at_most is not None and n > when.at_most
-    ):
+    by_load = (when.at_least, when.at_most, when.slots_cover) != (None, None, None)
+    if n is None and by_load:
+        return False
+    if when.at_least is not None and n is not None and n < when.at_least:
+        return False
+    if when.at_most is not None and n is not None and n > when.at_most:
         return False
     if when.workload and (study is not ev.study or chosen.workload != when.workload):
         return False
@@ -206,8 +208,7 @@ def _holds(when: When, ev: Evidence, study: Study, chosen: Cell, other: Cell) ->
     if when.fits_one_gpu is not None and _fits(chosen.arm, other.arm) is not when.fits_one_gpu:
         return False
     if when.slots_cover is not None:
-        slots = capacity(chosen if when.slots_of == "choose" else other).slots
-        return slots is not None and (slots.lo >= SPARE * n) is when.slots_cover
+        return spare(chosen if when.slots_of == "choose" else other) is when.slots_cover
     return True
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from analysis.claims import ClaimBase
-from analysis.evidence import BadClaim, Evidence, Experiment, Judgement
+from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Missing
 from analysis.model import Estimate, Verdict
 from analysis.reference import Ref, cells_of, describe, resolve
 from analysis.wording import percent, show, span
@@ -39,8 +39,12 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         raise BadClaim(f"has k = {claim.k}; give the number of instances, 2 or more")
     of, one = resolve(ev, claim.of), resolve(ev, claim.instance)
     multiple = (of / one).as_unit("")
+    if not multiple.finite:
+        raise Missing(f"a {describe(claim.instance)} that is not 0", "figure / instance")
     off = multiple.value / claim.k - 1
-    projected = abs(off) <= COINCIDENCE
+    least, most = multiple.lo / claim.k - 1, multiple.hi / claim.k - 1
+    projected = least >= -COINCIDENCE and most <= COINCIDENCE
+    apart = most < -COINCIDENCE or least > COINCIDENCE
     cells = cells_of(ev, claim.instance, claim.against)
     numbers: list[Estimate] = [
         of.estimate("quoted figure", describe(claim.of)),
@@ -56,6 +60,8 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         f"times {claim.k}{_exactly(of.value, one.value, claim.k)}."
         if projected
         else f"{text}: not {claim.k} times one instance."
+        if apart
+        else f"{text}: the rounding of the prints leaves open whether it is {claim.k} times one."
     ]
     n = claim.instance.concurrency
     if n is not None and projected:
@@ -69,15 +75,19 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             numbers.append(ratio.estimate("quoted / compared", describe(claim.against)))
             reasons.append(
                 f"It is set against {show(other.value, other.unit)} at "
-                f"{claim.against.concurrency} in flight; at unequal totals the ratio "
-                f"of {span(ratio)} compares nothing."
+                f"{claim.against.concurrency} in flight; "
+                + (
+                    f"the totals are equal and the ratio is {span(ratio)}."
+                    if claim.against.concurrency == total
+                    else f"at unequal totals the ratio of {span(ratio)} compares nothing."
+                )
             )
     verdict: Verdict = "inconclusive"
     if projected:
         verdict = "refuted" if claim.measured else "supported"
-    elif not claim.measured:
+    elif not claim.measured and apart:
         verdict = "refuted"
-    else:
+    elif claim.measured:
         reasons.append(
             "That it was measured does not follow: the result file of the k instances is not here."
         )

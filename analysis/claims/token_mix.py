@@ -35,8 +35,10 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     mix = (total / output).as_unit("")
     total, output = total.as_unit(""), output.as_unit("")
     share = (mix.ln() / total.ln()).as_unit("")
-    if share.lo > 0.5:
-        verdict: Verdict = "supported" if claim.cause == "mix" else "refuted"
+    if total.lo <= 1 <= total.hi:
+        verdict: Verdict = "inconclusive"
+    elif share.lo > 0.5:
+        verdict = "supported" if claim.cause == "mix" else "refuted"
     elif share.hi < 0.5:
         verdict = "refuted" if claim.cause == "mix" else "inconclusive"
     else:
@@ -46,7 +48,12 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         f"throughput is {span(total)} x, output throughput {span(output)} x, so tokens counted "
         f"for each output token differ {span(mix)} x.",
     ]
-    if verdict == "inconclusive" and claim.cause == "prefix_cache":
+    if total.lo <= 1 <= total.hi:
+        reasons = [
+            f"Total throughput is {span(total)} x, equal within the rounding of the print: there "
+            "is no difference to explain."
+        ]
+    elif verdict == "inconclusive" and claim.cause == "prefix_cache":
         reasons.append(
             "More output is produced too; whether a cache did that needs the server's "
             "prefix-hit counters."

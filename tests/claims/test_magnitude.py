@@ -1,0 +1,264 @@
+"""analysis.claims.magnitude: the stated number against the computed one."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from analysis.evidence import BadClaim, Missing
+from tests.builders import study
+from tests.claims.helpers import arm, judge, measured, ref, served
+
+AWAY = study(
+    measured("slow", "mean_itl", "43.1", factor=1e-3),
+    measured("fast", "mean_itl", "15.6", factor=1e-3),
+)
+"""43.1 ms [43.05, 43.15] and 15.6 ms [15.55, 15.65], as printed."""
+SLOW, FAST = ref("slow", "mean_itl"), ref("fast", "mean_itl")
+
+
+def verdict_of(**keys: object) -> str:
+    return judge(AWAY, "magnitude", **keys).verdict
+
+
+def test_a_value_that_rounds_to_the_stated_one_is_supported() -> None:
+    assert verdict_of(of=SLOW, stated="43.1", unit="ms") == "supported"
+    assert verdict_of(of=SLOW, stated="43", unit="ms") == "supported"
+
+
+def test_a_finer_figure_than_the_print_is_left_open_inside_its_rounding() -> None:
+    # 43.13 means [43.125, 43.135], inside [43.05, 43.15]; [43.155, 43.165] is outside.
+    assert verdict_of(of=SLOW, stated="43.13", unit="ms") == "inconclusive"
+    assert verdict_of(of=SLOW, stated="43.16", unit="ms") == "refuted"
+
+
+def test_a_ratio_carries_the_rounding_of_both_prints() -> None:
+    found = judge(AWAY, "magnitude", of=SLOW, against=FAST, measure="ratio", stated="2.76")
+    (number,) = found.numbers
+    assert found.verdict == "supported"
+    assert number.value == pytest.approx(43.1 / 15.6)
+    assert (number.lo, number.hi) == pytest.approx((43.05 / 15.65, 43.15 / 15.55))
+    assert (
+        judge(AWAY, "magnitude", of=SLOW, against=FAST, measure="ratio", stated="2.7").verdict
+        == "refuted"
+    )
+
+
+def test_a_difference_is_in_the_unit_of_its_figures() -> None:
+    found = judge(
+        AWAY, "magnitude", of=SLOW, against=FAST, measure="difference", stated="27.5", unit="ms"
+    )
+    assert found.verdict == "supported"
+    assert "27.5 ms [27.4, 27.6] more than that of fast" in found.reasons[0]
+
+
+def test_a_percentage_on_the_named_base() -> None:
+    # (15.6 - 43.1) / 43.1 = -63.8 %; of the other figure it is -176.3 %.
+    keys = {"of": FAST, "against": SLOW, "measure": "percent"}
+    assert verdict_of(**keys, stated="-64", base="against") == "supported"
+    assert verdict_of(**keys, stated="-176", base="of") == "supported"
+    assert verdict_of(**keys, stated="-64", base="of") == "refuted"
+
+
+def test_a_percentage_without_a_base_that_is_right_of_one_only_is_left_open() -> None:
+    found = judge(AWAY, "magnitude", of=FAST, against=SLOW, measure="percent", stated="-64")
+    assert found.verdict == "inconclusive"
+    assert found.reasons[0].startswith("The sentence names no base")
+    assert [round(n.value, 3) for n in found.numbers] == [-0.638, -1.763]
+
+
+def test_a_percentage_wrong_of_both_bases_is_refuted() -> None:
+    assert verdict_of(of=FAST, against=SLOW, measure="percent", stated="-50") == "refuted"
+
+
+def test_a_share_is_a_percentage() -> None:
+    assert verdict_of(of=FAST, against=SLOW, measure="share", stated="36") == "supported"
+
+
+@pytest.mark.parametrize(
+    ("relation", "stated", "verdict"),
+    [
+        ("at_least", "43", "supported"),
+        ("at_least", "44", "refuted"),
+        ("at_least", "43.1", "inconclusive"),  # inside [43.05, 43.15]
+        ("at_most", "44", "supported"),
+        ("at_most", "43", "refuted"),
+        ("at_most", "43.1", "inconclusive"),
+    ],
+)
+def test_a_bound_inside_the_rounding_is_left_open(relation: str, stated: str, verdict: str) -> None:
+    assert verdict_of(of=SLOW, stated=stated, unit="ms", relation=relation) == verdict
+
+
+def test_about_is_within_five_percent() -> None:
+    # 43.1 / 45.2 = 0.9535, 43.1 / 45.5 = 0.9473; 45.42 x 0.95 = 43.149 lies in the print.
+    found = judge(AWAY, "magnitude", of=SLOW, stated="45.2", unit="ms", relation="about")
+    assert found.verdict == "supported"
+    assert found.assumptions == ("“about” is read as within 5 %",)
+    assert verdict_of(of=SLOW, stated="45.42", unit="ms", relation="about") == "inconclusive"
+    assert verdict_of(of=SLOW, stated="45.5", unit="ms", relation="about") == "refuted"
+
+
+def test_a_stated_zero_keeps_its_unit() -> None:
+    away = study(measured("a", "mean_ttft", 0.4), measured("b", "mean_ttft", 0.0004))
+    assert (
+        judge(away, "magnitude", of=ref("a", "mean_ttft"), stated="0", unit="ms").verdict
+        == "refuted"
+    )
+    assert (
+        judge(away, "magnitude", of=ref("b", "mean_ttft"), stated="0", unit="ms").verdict
+        == "supported"
+    )
+
+
+def test_forty_percent_is_not_zero_percent() -> None:
+    away = study(measured("a", "mean_itl", 0.014), measured("b", "mean_itl", 0.010))
+    keys = {"of": ref("a", "mean_itl"), "against": ref("b", "mean_itl"), "measure": "percent"}
+    assert judge(away, "magnitude", **keys, stated="0", base="against").verdict == "refuted"
+    assert judge(away, "magnitude", **keys, stated="40", base="against").verdict == "supported"
+
+
+def test_a_ratio_to_nothing_is_untestable() -> None:
+    away = study(measured("a", "failed", 3), measured("b", "failed", 0))
+    with pytest.raises(Missing, match="that is not 0"):
+        judge(
+            away, "magnitude", of=ref("a", "failed"), against=ref("b", "failed"),
+            measure="ratio", stated="3",
+        )  # fmt: skip
+
+
+def test_a_difference_of_nothing_from_nothing_is_nothing() -> None:
+    away = study(measured("a", "failed", 0), measured("b", "failed", 0))
+    found = judge(
+        away, "magnitude", of=ref("a", "failed"), against=ref("b", "failed"),
+        measure="difference", stated="0",
+    )  # fmt: skip
+    assert (found.verdict, len(found.reasons)) == ("supported", 1)
+
+
+def test_nothing_as_a_percentage_of_something() -> None:
+    away = study(measured("a", "failed", 0), measured("b", "failed", 4))
+    keys = {"of": ref("a", "failed"), "against": ref("b", "failed"), "measure": "percent"}
+    assert judge(away, "magnitude", **keys, stated="-100", base="against").verdict == "supported"
+    assert judge(away, "magnitude", **keys, stated="-50", base="against").verdict == "refuted"
+
+
+def test_the_tipping_spread_is_said_beside_a_comparison_of_single_runs() -> None:
+    found = judge(AWAY, "magnitude", of=FAST, against=SLOW, measure="ratio", stated="0.362")
+    tips = math.log(43.1 / 15.6) / (1.959964 * math.sqrt(2))
+    assert f"below {100 * tips:.2f} %" in found.reasons[1]
+    assert found.experiment is not None
+    assert sorted(found.experiment.arms) == ["fast", "slow"]
+    assert found.experiment.concurrency == (10,)
+
+
+# 2, 3 and 5 repeats
+
+
+def test_a_quoted_figure_may_be_one_of_two_repeats() -> None:
+    away = study(measured("a", "total_token_throughput", 474.2, 476.4))
+    found = judge(
+        away, "magnitude", of=ref("a", "total_token_throughput"), stated="474", unit="tok/s"
+    )
+    assert found.verdict == "supported"
+    assert "the mean of 2 runs, and 1 of them" in found.reasons[0]
+    assert (
+        judge(
+            away, "magnitude", of=ref("a", "total_token_throughput"), stated="470", unit="tok/s"
+        ).verdict
+        == "refuted"
+    )
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_a_ratio_that_the_spread_between_repeats_allows_is_left_open(n: int) -> None:
+    wide, narrow = (0.90, 1.10, 0.95, 1.05, 1.0)[:n], (0.9999, 1.0001, 1.0, 1.0, 1.0)[:n]
+    keys = {"of": ref("a", "mean_itl"), "against": ref("b", "mean_itl"), "measure": "ratio"}
+    noisy = study(measured("a", "mean_itl", *wide), measured("b", "mean_itl", *wide[::-1]))
+    quiet = study(measured("a", "mean_itl", *narrow), measured("b", "mean_itl", *narrow[::-1]))
+    assert judge(noisy, "magnitude", **keys, stated="1.05").verdict == "inconclusive"
+    assert judge(quiet, "magnitude", **keys, stated="1.05").verdict == "refuted"
+    assert f"n = {n} and {n}" in judge(noisy, "magnitude", **keys, stated="1.05").reasons[1]
+
+
+@pytest.mark.parametrize(("base", "stated"), [("against", "5"), ("of", "5")])
+def test_the_spread_is_taken_to_the_base_of_a_percentage(base: str, stated: str) -> None:
+    wide = (0.95, 1.05, 1.0)
+    away = study(measured("a", "mean_itl", *wide), measured("b", "mean_itl", *wide))
+    keys = {"of": ref("a", "mean_itl"), "against": ref("b", "mean_itl"), "measure": "percent"}
+    assert judge(away, "magnitude", **keys, stated=stated, base=base).verdict == "inconclusive"
+    assert judge(away, "magnitude", **keys, stated="60", base=base).verdict == "refuted"
+
+
+@pytest.mark.parametrize("relation", ["at_least", "at_most"])
+def test_a_bound_inside_the_spread_between_repeats_is_left_open(relation: str) -> None:
+    # Means 1.02 and 1, repeats 10 % apart: the ratio's interval holds 1 by far.
+    away = study(
+        measured("a", "mean_itl", 0.92, 1.02, 1.12), measured("b", "mean_itl", 0.9, 1.0, 1.1)
+    )
+    keys = {"of": ref("a", "mean_itl"), "against": ref("b", "mean_itl"), "measure": "ratio"}
+    found = judge(away, "magnitude", **keys, stated="1", relation=relation)
+    assert found.verdict == "inconclusive"
+    assert "spread between repeats straddles" in found.reasons[0]
+    assert judge(away, "magnitude", **keys, stated="3", relation="at_most").verdict == "supported"
+
+
+def test_repeats_of_different_metrics_have_no_ratio_between_runs() -> None:
+    cell = served(arm("a"), x=1.0, ttft=0.2, itl=0.2, out=50)
+    away = study(cell)
+    # TTFT / ITL = 1 by construction.
+    found = judge(
+        away, "magnitude", of=ref("a", "mean_ttft"), against=ref("a", "mean_itl"),
+        measure="ratio", stated="1.0",
+    )  # fmt: skip
+    assert (found.verdict, len(found.reasons)) == ("supported", 1)
+    found = judge(
+        away, "magnitude", of=ref("a", "mean_ttft"), against=ref("a", "mean_itl"),
+        measure="ratio", stated="2.0",
+    )  # fmt: skip
+    assert found.verdict == "refuted"
+
+
+def test_what_else_moved_between_the_arms_is_named() -> None:
+    away = study(
+        measured(arm("a", version="1"), "mean_itl", 0.01),
+        measured(arm("b", version="2"), "mean_itl", 0.02),
+    )
+    found = judge(
+        away, "magnitude", of=ref("a", "mean_itl"), against=ref("b", "mean_itl"),
+        measure="ratio", stated="0.5",
+    )  # fmt: skip
+    assert found.confounds == ("version: 1 against 2",)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "keys", "flips"),
+    [
+        ("supported", {"stated": "43.1"}, "a figure that does not round to 43.1 ms"),
+        ("refuted", {"stated": "50"}, "a figure that rounds to 50 ms"),
+        ("refuted", {"stated": "50", "relation": "at_least"}, "on the other side of 50 ms"),
+    ],
+)
+def test_what_would_flip_it_is_said(verdict: str, keys: dict[str, str], flips: str) -> None:
+    found = judge(AWAY, "magnitude", of=SLOW, unit="ms", **keys)
+    assert found.verdict == verdict
+    assert flips in found.flips
+
+
+def test_a_number_in_the_wrong_unit_is_the_authors_mistake() -> None:
+    with pytest.raises(BadClaim, match=r"states 43.1 in no unit where the figure is in s"):
+        judge(AWAY, "magnitude", of=SLOW, stated="43.1")
+    with pytest.raises(BadClaim, match=r"in ms where the figure is in no unit"):
+        judge(AWAY, "magnitude", of=SLOW, against=FAST, measure="ratio", stated="2", unit="ms")
+
+
+def test_a_comparison_needs_the_other_figure() -> None:
+    with pytest.raises(BadClaim, match="no `against`"):
+        judge(AWAY, "magnitude", of=SLOW, measure="ratio", stated="2")
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "1e3", "1_000", "many", "", "٣"])
+def test_only_a_plain_decimal_number_can_be_stated(text: str) -> None:
+    with pytest.raises(BadClaim, match="no plain number"):
+        judge(AWAY, "magnitude", of=SLOW, stated=text, unit="ms")
