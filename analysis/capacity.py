@@ -130,7 +130,7 @@ def binds(cell: Cell, prefill: Quantity | None = None) -> Binding:
         if n is not None and least < n:
             return Binding(
                 name,
-                f"{name} allows {show(least)} at once where the client allows "
+                f"the {name} limit allows {show(least)} at once where the client allows "
                 f"{n}; that it fills them is assumed",
             )
         if n is not None and least == n and slots.slots is not None and math.isinf(rate):
@@ -153,7 +153,7 @@ def binds(cell: Cell, prefill: Quantity | None = None) -> Binding:
         )
     filled = in_flight.value >= (CLOSED if math.isinf(rate) else FULL) * least
     if name in ("max_num_seqs", "KV cache") and filled:
-        text = f"{name} allows {show(least)} at once where {_sent(n)}"
+        text = f"the {name} limit allows {show(least)} at once where {_sent(n)}"
         return Binding(name, text)
     if n is not None and prefill is not None:
         seen = running_slots(cell, prefill)

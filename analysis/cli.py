@@ -21,6 +21,10 @@ WIDTH = 100
 """Columns of the printed table; fixed, so that equal input prints equal bytes."""
 
 
+MOST_SKIPPED = 40
+"""Skipped files named on the terminal; the report lists them all."""
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line of `analyze`."""
     found = argparse.ArgumentParser(
@@ -102,8 +106,11 @@ def _run(args: argparse.Namespace) -> int:
         return _fail(f"{args.results}: {error}")
     except OSError as error:
         return _fail(f"{args.results}: cannot be read: {error.strerror or error}")
-    for item in analysis.skipped:
+    for item in analysis.skipped[:MOST_SKIPPED]:
         print(f"skipped: {item.file or args.results}: {item.reason}", file=sys.stderr)
+    if len(analysis.skipped) > MOST_SKIPPED:
+        more = len(analysis.skipped) - MOST_SKIPPED
+        print(f"skipped: {more} more; all are listed in {args.out}/index.md", file=sys.stderr)
     if not any(report.study.cells for report in analysis.studies):
         return _fail(
             f"{args.results}: no run could be read; expected result files of `vllm bench "

@@ -14,7 +14,7 @@ from typing import Literal
 from analysis.capacity import kv_tokens
 from analysis.dataset import Arm, Cell, Dataset, Study
 from analysis.floor import kv_token_bytes, read_bytes
-from analysis.metrics import METRICS, label_of, metric_of
+from analysis.metrics import LATENCIES, METRICS, STATISTICS, label_of, metric_of
 from analysis.model import (
     Estimate,
     Figure,
@@ -72,6 +72,9 @@ class Judgement:
     parts: tuple[Finding, ...] = ()
     """Findings it is made of: their level, checks, assumptions and confounds become its own."""
 
+
+_NAMES = (*METRICS, *(f"{which}_{name}" for which in (*STATISTICS, "p99") for name in LATENCIES))
+"""What a metric may be called, for the nearest right name."""
 
 Direction = Literal["higher", "lower", "undecided"]
 
@@ -145,7 +148,7 @@ class Evidence:
     def metric(self, name: str) -> str:
         """A metric by name."""
         if metric_of(name) is None:
-            raise BadClaim(f"names metric {name!r}, which is not known; {nearest(name, METRICS)}")
+            raise BadClaim(f"names metric {name!r}, which is not known; {nearest(name, _NAMES)}")
         return name
 
     def need(self, cell: Cell, name: str) -> Quantity:

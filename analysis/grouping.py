@@ -54,6 +54,10 @@ _SPEC_KEYS = {
 """Field of an arm -> the names it goes by in result files, sweeps and server logs."""
 
 
+_Config = tuple[tuple[str, Scalar], ...]
+"""A server's configuration as sorted pairs, so that equal servers are equal keys."""
+
+
 def build_study(
     name: str,
     spec: StudySpec,
@@ -143,7 +147,7 @@ def _with_server_log(run: Run, startups: Sequence[Startup]) -> Run:
     return replace(run, config={**run.config, **said, "server.log": best.source.file})
 
 
-def _server_config(run: Run) -> tuple[tuple[str, Scalar], ...]:
+def _server_config(run: Run) -> _Config:
     skip = {"server.log"}
     return tuple(
         sorted(
@@ -154,32 +158,58 @@ def _server_config(run: Run) -> tuple[tuple[str, Scalar], ...]:
     )
 
 
+_NAME_LENGTH = 80
+
+
 def _named_arms(runs: Sequence[Run]) -> list[Run]:
-    """Name the arms of runs that have none after what differs between their servers."""
+    """Name the arms of runs that have none.
+
+    By the folder that holds all runs of one server and none of another, where there is one; else
+    by what differs between the servers.
+    """
     nameless = [run for run in runs if not run.arm]
-    configs = dict.fromkeys(_server_config(run) for run in nameless)
-    varying = [
-        key
-        for key in dict.fromkeys(key for config in configs for key, _ in config)
-        if len({dict(config).get(key) for config in configs}) > 1
-    ]
+    configs = tuple(dict.fromkeys(_server_config(run) for run in nameless))
     taken = {run.arm for run in runs if run.arm}
-    names: dict[tuple[tuple[str, Scalar], ...], str] = {}
+    names: dict[_Config, str] = {}
     for config in configs:
-        facts = dict(config)
-        model = str(facts.get("model_id") or facts.get("model") or "server").rstrip("/")
-        parts = [model.rpartition("/")[2]]
-        parts += [
-            f"{key.partition('.')[2] or key}={facts[key]}"
-            for key in varying
-            if key not in ("model_id", "model") and facts.get(key) is not None
-        ]
-        name = " ".join(parts)[:80]
+        name = _own_folder(config, nameless) or _server_name(config, configs)
+        name = name[:_NAME_LENGTH]
         while name in taken:
             name += "'"
         taken.add(name)
         names[config] = name
     return [run if run.arm else replace(run, arm=names[_server_config(run)]) for run in runs]
+
+
+def _own_folder(config: _Config, runs: Sequence[Run]) -> str:
+    """Name of the deepest folder with all runs of this server, if it has no others."""
+    mine = [run.source.file for run in runs if _server_config(run) == config]
+    others = [run.source.file for run in runs if _server_config(run) != config]
+    parts = [file.split("/")[:-1] for file in mine]
+    common: list[str] = []
+    for level in zip(*parts, strict=False):
+        if len(set(level)) > 1:
+            break
+        common.append(level[0])
+    prefix = "/".join(common) + "/"
+    if not common or any(file.startswith(prefix) for file in others):
+        return ""
+    return common[-1]
+
+
+def _server_name(config: _Config, configs: Sequence[_Config]) -> str:
+    """The model's name and every field that is not equal in all servers."""
+    facts = dict(config)
+    model = str(facts.get("model_id") or facts.get("model") or "server").rstrip("/")
+    differing: dict[str, Scalar] = {}
+    for key, value in facts.items():
+        if key in ("model_id", "model") or value is None:
+            continue
+        if len({dict(other).get(key) for other in configs}) > 1:
+            # A sweep records a flag twice: in the result and in the folder's name.
+            differing.setdefault(key.rpartition(".")[2], value)
+    parts = [model.rpartition("/")[2], *(f"{key}={value}" for key, value in differing.items())]
+    return " ".join(parts)
 
 
 def _workload(run: Run) -> str:

@@ -82,6 +82,9 @@ def _judge_into(
 ) -> None:
     try:
         found[claim.id] = _finding(evidence, claim)
+    except RecursionError:
+        reason = f"claim {claim.id!r}: nests references too deeply; give fewer levels"
+        skipped.append(Skipped(evidence.study.claims_file, reason))
     except BadInput as error:
         skipped.append(Skipped(evidence.study.claims_file, f"claim {claim.id!r}: {error}"))
 

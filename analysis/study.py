@@ -121,7 +121,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         raise BadInput("not UTF-8 text; save the file as UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
+        # Beside what is no TOML: an integer of thousands of digits, or brackets as deep.
         raise BadInput(f"not valid TOML: {error}") from None
     except OSError as error:
         raise BadInput(f"cannot be read: {error.strerror or error}") from None
@@ -135,6 +136,8 @@ def convert(table: dict[str, Any], kind: type[T]) -> T:
     """
     try:
         return msgspec.convert(table, kind)
+    except RecursionError:
+        raise BadInput("nests tables too deeply; give fewer levels") from None
     except msgspec.ValidationError as error:
         text = str(error)
         unknown = re.search(r"unknown field `([^`]*)`(?: - at `([^`]*)`)?", text)

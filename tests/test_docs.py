@@ -11,7 +11,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
+
+from analysis.claims import ClaimBase, kinds
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted(
@@ -168,3 +171,30 @@ def test_site_fetches_nothing_from_outside(tmp_path: Path) -> None:
     fetching = re.compile(r"<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//")
     for page in site.rglob("*.html"):
         assert not fetching.search(page.read_text("utf-8")), page
+
+
+def test_the_table_of_kinds_is_the_registry() -> None:
+    text = (ROOT / "docs/claims.md").read_text(encoding="utf-8")
+    table = text[text.index("<!-- kinds: begin -->") : text.index("<!-- kinds: end -->")]
+    common = {field.name for field in msgspec.structs.fields(ClaimBase)}
+    expected = []
+    for kind in kinds().values():
+        decides = re.split(r"(?<=[.?])\s", kind.doc.replace("\n", " "), maxsplit=1)[0]
+        keys = " ".join(
+            f"`{field.encode_name}`" if field.required else f"[`{field.encode_name}`]"
+            for field in msgspec.structs.fields(kind.claim)
+            if field.name not in common
+        )
+        expected.append(f"| `{kind.name}` | {decides} | {keys} |")
+    assert table.splitlines()[3:] == expected
+
+
+def test_the_verdicts_in_the_readme_are_printed_ones() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    part = text[text.index("<!-- verdict table: begin -->") : text.index("<!-- verdict table: end")]
+    block = part.split("```")[1].removeprefix("text\n")
+    printed = (ROOT / "tests/golden/table.txt").read_text(encoding="utf-8")
+    rows = re.split(r"\n(?=\S)", block.strip())
+    assert len(rows) >= 5
+    for row in rows:
+        assert row.rstrip() in printed

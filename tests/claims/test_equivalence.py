@@ -14,7 +14,9 @@ METRIC = "output_throughput"
 OF, AGAINST = ref("b", METRIC), ref("a", METRIC)
 
 
-def verdict_of(first: tuple[float | str, ...], second: tuple[float | str, ...], margin: float) -> str:
+def verdict_of(
+    first: tuple[float | str, ...], second: tuple[float | str, ...], margin: float
+) -> str:
     away = study(measured("a", METRIC, *first), measured("b", METRIC, *second))
     return judge(away, "equivalence", of=OF, against=AGAINST, margin=margin).verdict
 

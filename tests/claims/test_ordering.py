@@ -84,10 +84,8 @@ def test_repeats_use_their_spread(n: int) -> None:
 
 
 def test_repeats_that_print_alike_do_not_outdo_their_print() -> None:
-    # 43.2 and 43.1 as printed touch at 43.15; two repeats that print alike have no spread.
-    away = study(
-        measured("a", "mean_itl", "43.2", "43.2"), measured("b", "mean_itl", "43.1", "43.1")
-    )
+    # 2 and 1 as printed touch at 1.5; two repeats that print alike have no spread.
+    away = study(measured("a", "mean_itl", "2", "2"), measured("b", "mean_itl", "1", "1"))
     found = judge(away, "ordering", arm="b", among=["a"], metric="mean_itl")
     assert found.verdict == "inconclusive"
     assert "equal within the rounding of the print" in found.reasons[1]
@@ -121,10 +119,10 @@ def test_a_metric_that_no_file_prints_is_not_called_a_missing_load() -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"arm": "aa"}, "names arm 'aa', which is not there; known: a, b, c, elsewhere"),
+        ({"arm": "z"}, "names arm 'z', which is not there; known: a, b, c, elsewhere"),
         ({"among": ["a", "bb"]}, "names arm 'bb'"),
         ({"among": ["a"]}, "compares an arm with nobody"),
-        ({"metric": "mean_itel"}, "did you mean 'mean_"),
+        ({"metric": "mean_itel"}, "did you mean 'mean_itl'?"),
         ({"metric": "completed"}, "neither more nor less is better"),
         ({"workload": "chatt"}, "did you mean 'chat'"),
     ],
@@ -132,8 +130,7 @@ def test_a_metric_that_no_file_prints_is_not_called_a_missing_load() -> None:
 def test_what_is_not_there_is_the_authors_mistake(keys: dict[str, object], message: str) -> None:
     with pytest.raises(BadClaim) as error:
         judge(CLEAR, "ordering", **{"arm": "a", "among": AMONG, "metric": X, **keys})
-    if "mean 'mean_" not in message:
-        assert message in str(error.value)
+    assert message in str(error.value)
 
 
 def test_one_comparison_is_counted_in_words() -> None:
