@@ -8,7 +8,7 @@ runs that sent the same number of prompts and prompt tokens.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from analysis.accounting import Borrowed, ledger
@@ -167,12 +167,15 @@ def _named_arms(runs: Sequence[Run]) -> list[Run]:
     By the folder that holds all runs of one server and none of another, where there is one; else
     by what differs between the servers.
     """
-    nameless = [run for run in runs if not run.arm]
-    configs = tuple(dict.fromkeys(_server_config(run) for run in nameless))
+    files: dict[_Config, list[str]] = {}
+    for run in runs:
+        if not run.arm:
+            files.setdefault(_server_config(run), []).append(run.source.file)
+    varying = _varying([dict(config) for config in files])
     taken = {run.arm for run in runs if run.arm}
     names: dict[_Config, str] = {}
-    for config in configs:
-        name = _own_folder(config, nameless) or _server_name(config, configs)
+    for config in files:
+        name = _own_folder(config, files) or _server_name(dict(config), varying)
         name = name[:_NAME_LENGTH]
         while name in taken:
             name += "'"
@@ -181,31 +184,37 @@ def _named_arms(runs: Sequence[Run]) -> list[Run]:
     return [run if run.arm else replace(run, arm=names[_server_config(run)]) for run in runs]
 
 
-def _own_folder(config: _Config, runs: Sequence[Run]) -> str:
+def _varying(configs: Sequence[Mapping[str, Scalar]]) -> frozenset[str]:
+    """Fields that are not equal in all servers."""
+    keys = {key for config in configs for key in config}
+    return frozenset(key for key in keys if len({config.get(key) for config in configs}) > 1)
+
+
+def _own_folder(config: _Config, files: Mapping[_Config, Sequence[str]]) -> str:
     """Name of the deepest folder with all runs of this server, if it has no others."""
-    mine = [run.source.file for run in runs if _server_config(run) == config]
-    others = [run.source.file for run in runs if _server_config(run) != config]
-    parts = [file.split("/")[:-1] for file in mine]
+    parts = [file.split("/")[:-1] for file in files[config]]
     common: list[str] = []
     for level in zip(*parts, strict=False):
         if len(set(level)) > 1:
             break
         common.append(level[0])
     prefix = "/".join(common) + "/"
-    if not common or any(file.startswith(prefix) for file in others):
+    if not common or any(
+        file.startswith(prefix)
+        for other, theirs in files.items()
+        if other != config
+        for file in theirs
+    ):
         return ""
     return common[-1]
 
 
-def _server_name(config: _Config, configs: Sequence[_Config]) -> str:
+def _server_name(facts: Mapping[str, Scalar], varying: Collection[str]) -> str:
     """The model's name and every field that is not equal in all servers."""
-    facts = dict(config)
     model = str(facts.get("model_id") or facts.get("model") or "server").rstrip("/")
     differing: dict[str, Scalar] = {}
     for key, value in facts.items():
-        if key in ("model_id", "model") or value is None:
-            continue
-        if len({dict(other).get(key) for other in configs}) > 1:
+        if key in varying and key not in ("model_id", "model") and value is not None:
             # A sweep records a flag twice: in the result and in the folder's name.
             differing.setdefault(key.rpartition(".")[2], value)
     parts = [model.rpartition("/")[2], *(f"{key}={value}" for key, value in differing.items())]

@@ -6,11 +6,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.checks import check_cell
+from analysis.checks import check_cell, verdict
 from analysis.dataset import Cell, Dataset, Study
 from analysis.judge import judge_study
 from analysis.load import load
-from analysis.model import Finding, Outcome, Skipped
+from analysis.model import Finding, Outcome, Skipped, Status
 from analysis.standing import of_cell, of_pairs
 
 
@@ -27,6 +27,10 @@ class StudyReport:
     """Which arms differ at equal workload and load, and by how much."""
     outcomes: tuple[Outcome, ...]
     """Every check of every run."""
+
+    def validity(self, run: str) -> Status:
+        """The worst check of a run, by its id."""
+        return verdict(tuple(outcome for outcome in self.outcomes if outcome.run == run))
 
     @property
     def answers(self) -> tuple[Finding, ...]:

@@ -11,6 +11,7 @@ import msgspec
 
 from analysis.checks import checks, verdict
 from analysis.claims import ClaimBase, Kind, kinds
+from analysis.frame import csv
 from analysis.markdown import Safe, badge, code, environment, escape, link, up
 from analysis.model import VERDICTS, Estimate, Figure, Finding, Outcome, Run, Source, Status
 from analysis.page_names import page_names
@@ -19,7 +20,7 @@ from analysis.quantity import quantity
 from analysis.serialise import dumps
 from analysis.wording import count_of, digits, shown_unit, span
 
-TOP = ("index.md", "rules.md", "findings.json", "findings.schema.json")
+TOP = ("index.md", "rules.md", "findings.json", "findings.schema.json", "runs.csv")
 """Files of the report that belong to no study."""
 
 MANIFEST = ".findings-files"
@@ -66,6 +67,7 @@ def pages(analysis: Analysis) -> dict[str, str]:
             kinds=list(kinds().values()), checks=checks()
         ),
         "findings.json": dumps(analysis),
+        "runs.csv": csv(analysis),
         "findings.schema.json": resources.files("analysis")
         .joinpath("schema/findings.schema.json")
         .read_text(encoding="utf-8"),
@@ -137,10 +139,7 @@ def _tidy(text: str) -> str:
 
 
 def _runs(report: StudyReport) -> list[tuple[Run, Status]]:
-    return [
-        (run, verdict(tuple(o for o in report.outcomes if o.run == run.id)))
-        for run in report.study.runs
-    ]
+    return [(run, report.validity(run.id)) for run in report.study.runs]
 
 
 def _why(finding: Finding) -> str:

@@ -8,7 +8,6 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
-from analysis.checks import verdict
 from analysis.model import Source
 from analysis.pipeline import Analysis, StudyReport
 
@@ -48,7 +47,7 @@ def _study(report: StudyReport) -> dict[str, Any]:
                     "level": run.level.value,
                     "source": plain(run.source),
                     "also_in": plain(run.also_in),
-                    "validity": verdict(tuple(outcomes)),
+                    "validity": report.validity(run.id),
                     "checks": plain(outcomes),
                     "warnings": plain(run.warnings),
                 }

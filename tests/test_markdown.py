@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from analysis.markdown import Safe, badge, code, environment, escape, link
+from analysis.markdown import Safe, badge, code, environment, escape, link, up
 
 ROOT = Path(__file__).parents[1]
 
@@ -31,7 +32,7 @@ PLACES = {
     "link": "x [{0}](a/b.md) y",
     "code": "x <code>{0}</code> y",
     "admonition": '!!! warning "{0}"\n\nx',
-    "beside itself": "{0} · {0}: **{0}** {0} [{0}](a.md) <code>{0}</code> {0}",
+    "beside itself": "{0} · {0}: {0} [{0}](a.md) <code>{0}</code> **x** {0} _x_ {0}",
 }
 """Where the templates put text."""
 
@@ -42,8 +43,9 @@ TOKENS = (
     "<!-- c -->", "<?x?>", "<![CDATA[", "<http://a.b>", "<a@b.c>", "http://a.b", "a@b.c", "&amp;",
     "&#35;", "&lt", "&", "<", ">", "> ", "`", "```", "~~~", "~~", "^^", "==", "++a++", "!!! note",
     '!!! note "x"', "??? x", "???+ x", '=== "t"', "/// x", "---", "***", "___", "- - -", "-", "+",
-    "1.", "1)", ":", ": ", "::", "#", " #", "|", " | ", "\\", "\\\\", "_", "__", "*", "**", "a_b_c",
-    "_a_", "(", ")", "[", "]", "{", "}", "!", "'", '"', "$$", "{% x %}", "{{ x }}", ":smile:", "(c)",
+    "_", "__", "1.", "1)", ":", ": ", "::", "#", " #", "|", " | ", "\\", "\\\\", "*", "**",
+    "_a_", "a_b_c", "(", ")", "[", "]", "{", "}", "!", "'", '"', "$$", "{% x %}", "{{ x }}",
+    ":smile:", "(c)",
     "...", "%", "wzxhzdk:0", "\x02", "\x03", "klzzwxh:0001", "a", "b", "0", "é", "漢", " ", "  ",
     "    ", "\t", "\n", "\n\n", "\r\n", "\x85", "\u2028", "\u00a0", "\u200e", "\u202e", "\ud800",
 )  # fmt: skip
@@ -51,15 +53,10 @@ TOKENS = (
 TEXTS = st.one_of(st.text(max_size=30), st.lists(st.sampled_from(TOKENS), max_size=7).map("".join))
 
 
-class _ConfigLoader(yaml.SafeLoader):
-    """Reads mkdocs.yml; tags of MkDocs's own would be no plain YAML."""
-
-
+@cache
 def converter() -> markdown.Markdown:
     """Python-Markdown as mkdocs.yml sets it up."""
-    listed = yaml.load((ROOT / "mkdocs.yml").read_text("utf-8"), _ConfigLoader)[
-        "markdown_extensions"
-    ]  # noqa: S506, E501
+    listed = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["markdown_extensions"]
     names, settings_of = [], {}
     for item in listed:
         name = item if isinstance(item, str) else next(iter(item))
@@ -81,11 +78,13 @@ class Page(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.tags: list[tuple[str, tuple[tuple[str, str | None], ...]]] = []
         self.text = ""
-        self.html = converter().convert(source)
+        self.html = converter().reset().convert(source)
         self.feed(self.html)
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if ("class", "headerlink") in attrs:
+            self.text += " "  # its sign stands apart
         # The identifier of a heading and the link to it follow from its words.
         own = {"h1": {"id"}, "a": {"href"} if ("class", "headerlink") in attrs else set()}
         self.tags.append((tag, tuple(a for a in attrs if a[0] not in own.get(tag, set()))))
@@ -108,7 +107,7 @@ def seen(text: str) -> str:
 
 
 @pytest.mark.parametrize("place", PLACES)
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=200)
 @example('--8<-- "index.md"')
 @example("{: #a .b }")
 @example("!!! danger")
@@ -120,7 +119,7 @@ def test_text_is_shown_as_it_stands(place: str, text: str) -> None:
         return  # nothing to show: Markdown leaves the element out
     page = Page(PLACES[place].format(escape(text)))
     assert page.tags == PLAIN[place].tags, page.html
-    expected = seen(PLAIN[place].text.replace("BASE", f"{seen(text)}"))
+    expected = seen(PLAIN[place].text.replace("BASE", UNSEEN.sub(" ", text)))
     assert UNSEEN.sub("", page.text) == UNSEEN.sub("", expected), page.html
     # Words stay apart: a space for what is not shown.
     assert seen(page.text).split() == expected.split(), page.html
@@ -196,3 +195,9 @@ def test_code_shows_its_text_in_a_fixed_width_face() -> None:
     page = Page(code("results/*.json: p99.9_itl_ms </code>"))
     assert page.tags == [("p", ()), ("code", ())]
     assert page.text == "results/*.json: p99.9_itl_ms </code>"
+
+
+def test_a_link_upwards_shows_its_text() -> None:
+    page = Page(f"{up('../../', '<b>*Findings*')} x")
+    assert page.tags == [("p", ()), ("a", (("href", "../../"),))]
+    assert page.text == "<b>*Findings* x"

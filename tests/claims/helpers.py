@@ -47,14 +47,14 @@ def arm(
     name: str,
     *,
     log: Mapping[str, float | Figure] | None = None,
-    model: Model | None = None,
+    shape: Model | None = None,
     **spec: Any,
 ) -> Arm:
     """An arm, with a start-up log of these figures where `log` is given, and a model's shape."""
     started: Startup | None = None
     if log is not None:
         started = builders.startup(log, arm=name, file=f"logs/{name}.log")
-    return replace(builders.arm(name, started, **spec), own_model=model)
+    return replace(builders.arm(name, started, **spec), own_model=shape)
 
 
 def served(

@@ -18,7 +18,7 @@ TOKENS = 100_000.0
 
 def logged(name: str = "a", size: float = 1.0e9, tokens: float = TOKENS, **spec: Any) -> Arm:
     return arm(
-        name, log={"kv_bytes": size, "kv_tokens": tokens}, model=ROUND,
+        name, log={"kv_bytes": size, "kv_tokens": tokens}, shape=ROUND,
         **{"tensor_parallel": 2, "gpus": 2, **spec},
     )  # fmt: skip
 
@@ -108,7 +108,7 @@ def test_an_override_of_the_blocks_makes_the_size_unknown() -> None:
 
 def test_without_a_log_it_is_untestable() -> None:
     with pytest.raises(Missing, match=r"start-up log of a \(kv bytes\)"):
-        kv(arm("a", model=ROUND), printed_as="total")
+        kv(arm("a", shape=ROUND), printed_as="total")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,59 @@
+"""analysis.claims.composite: as true as its parts."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from analysis.evidence import BadClaim, Judgement
+from analysis.model import Finding, Verdict
+from tests.builders import study
+from tests.claims.helpers import judge, measured
+
+AWAY = study(measured("a", "mean_itl", 1.0))
+
+
+def joined(*parts: str, **verdicts: Verdict) -> Judgement:
+    findings = {
+        name: Finding(name, "s", "magnitude", "says", "text", verdict, ("because",), None)
+        for name, verdict in verdicts.items()
+    }
+    return judge(AWAY, "composite", findings=findings, parts=parts)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [
+        ("supported", "supported", "supported"),
+        ("supported", "refuted", "refuted"),
+        ("refuted", "untestable", "refuted"),
+        ("supported", "inconclusive", "inconclusive"),
+        ("supported", "untestable", "untestable"),
+        ("inconclusive", "untestable", "untestable"),
+        ("inconclusive", "refuted", "refuted"),
+    ],
+)
+def test_it_is_as_true_as_its_weakest_part(
+    first: Verdict, second: Verdict, verdict: Verdict
+) -> None:
+    assert joined("x", "y", x=first, y=second).verdict == verdict
+    assert joined("y", "x", x=first, y=second).verdict == verdict
+    assert {first, second, verdict} <= set(get_args(Verdict))
+
+
+def test_the_parts_are_named_by_verdict_and_kept() -> None:
+    found = joined("x", "y", "z", x="supported", y="refuted", z="supported")
+    assert found.reasons == ("All parts must hold: y is refuted; x and z are supported.",)
+    assert found.flips == "another verdict on y"
+    assert [part.id for part in found.parts] == ["x", "y", "z"]
+
+
+def test_fewer_than_two_parts_join_nothing() -> None:
+    with pytest.raises(BadClaim, match="fewer than two parts"):
+        joined("x", x="supported")
+
+
+def test_a_part_that_was_not_judged_names_the_nearest() -> None:
+    with pytest.raises(BadClaim, match="names part 'frist', which was not judged; did you mean"):
+        joined("frist", "second", first="supported", second="supported")
