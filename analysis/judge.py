@@ -33,6 +33,8 @@ def judge_study(dataset: Dataset, study: Study) -> Judged:
         name = _name(table, number)
         try:
             claim = read_claim(table)
+            if not claim.id:
+                raise BadInput("has an empty id; give it a short name")
             if claim.id in seen:
                 raise BadInput("has the id of an earlier claim; ids must be unique")
             seen.add(claim.id)

@@ -38,6 +38,7 @@ _FACT_WORDS = {
     "flops": "dense 16-bit FLOP/s",
     "link_bandwidth": "link bandwidth",
 }
+_WAYS = ("metric", "fact", "quoted", "value", "sample")
 _STATS = ("min", "mean", "median", "max", "count")
 
 
@@ -75,15 +76,28 @@ def resolve(ev: Evidence, ref: Ref) -> Quantity:
     if ref.times != 1.0:
         result = result * ref.times
     if ref.plus is not None:
-        result = result + resolve(ev, ref.plus)
+        result = result + like(result, resolve(ev, ref.plus))
     if ref.minus is not None:
-        result = result - resolve(ev, ref.minus)
+        result = result - like(result, resolve(ev, ref.minus))
     if ref.over is not None:
         result = result / resolve(ev, ref.over)
     return result
 
 
+def like(mine: Quantity, other: Quantity) -> Quantity:
+    """The other term of a sum, which must be in the same unit."""
+    if mine.unit != other.unit:
+        raise BadClaim(
+            f"adds figures in {mine.unit or 'no unit'} and in {other.unit or 'no unit'}; "
+            "only like units can be added or subtracted"
+        )
+    return other
+
+
 def _plain(ev: Evidence, ref: Ref) -> Quantity:
+    given = [key for key in _WAYS if getattr(ref, key)]
+    if len(given) > 1:
+        raise BadClaim(f"has a reference with {listing(given)}; give one of them")
     if ref.metric:
         return ev.need(ev.cell(ref.arm, ref.workload, ref.concurrency, ref.study), ref.metric)
     if ref.fact and ref.gpu:

@@ -89,6 +89,5 @@ def plain(value: Any) -> Any:
 
 def round_significant(value: float) -> float | None:
     """A float with 10 significant digits; None where JSON has no word for it."""
-    if not math.isfinite(value):
-        return None
-    return float(f"{value:.{SIGNIFICANT}g}")
+    rounded = float(f"{value:.{SIGNIFICANT}g}")
+    return rounded if math.isfinite(rounded) else None

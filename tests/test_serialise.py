@@ -32,6 +32,17 @@ def shipped() -> Any:
     return json.loads(dumps(analyse(ROOT / "results")))
 
 
+def lean() -> dict[str, Any]:
+    """The same with few answers: enough to break each field once."""
+    data = document(small())
+    (one,) = data["studies"]
+    one["answers"] = [a for a in one["answers"] if a["kind"] == "standing.slots"][:1]
+    one["runs"] = one["runs"][:1]
+    for node in one["runs"]:
+        node["checks"] = node["checks"][:1]
+    return data
+
+
 def small() -> Analysis:
     """One study of two arms, with one thing of everything the document can hold."""
     base = arm("base", startup({"kv_tokens": 1000}, file="s/base.log"), max_num_seqs=8)
@@ -79,16 +90,18 @@ def schema_nodes(node: object = SCHEMA, path: str = "") -> Iterator[tuple[str, d
                 yield from schema_nodes(item, f"{path}/*")
 
 
-def objects(node: object, path: tuple[object, ...] = ()) -> Iterator[tuple[object, ...]]:
-    """Paths of every object of a document whose keys are fixed."""
+def objects(
+    node: object, path: tuple[object, ...] = (), most: int = 2
+) -> Iterator[tuple[object, ...]]:
+    """Paths of every object of a document whose keys are fixed; of lists, the first `most`."""
     if isinstance(node, dict):
         if path[-1:] != ("config",):
             yield path
         for key, item in node.items():
-            yield from objects(item, (*path, key))
+            yield from objects(item, (*path, key), most)
     elif isinstance(node, list):
-        for number, item in enumerate(node):
-            yield from objects(item, (*path, number))
+        for number, item in enumerate(node[:most]):
+            yield from objects(item, (*path, number), most)
 
 
 def at(node: Any, path: tuple[object, ...]) -> Any:
@@ -146,30 +159,30 @@ def test_no_studies_and_nothing_skipped_fit_the_schema() -> None:
 
 
 def test_a_document_without_any_one_field_does_not_fit() -> None:
-    data = document(small())
+    data = lean()
     for path in objects(data):
         for key in at(data, path):
             broken = copy.deepcopy(data)
             del at(broken, path)[key]
-            assert errors(broken), (path, key)
+            assert not VALIDATOR.is_valid(broken), (path, key)
 
 
 def test_a_document_with_a_further_field_does_not_fit() -> None:
-    data = document(small())
+    data = lean()
     for path in objects(data):
         broken = copy.deepcopy(data)
         at(broken, path)["further"] = 1
-        assert errors(broken), path
+        assert not VALIDATOR.is_valid(broken), path
 
 
 def test_a_field_of_another_type_does_not_fit() -> None:
-    data = document(small())
+    data = lean()
     for path in objects(data):
         for key in at(data, path):
             broken = copy.deepcopy(data)
             at(broken, path)[key] = {"no": ["such", "thing"]}
-            # A setting may be called anything, so `config` alone takes any object of scalars.
-            assert errors(broken), (path, key)
+            # `config` takes any key, but no list.
+            assert not VALIDATOR.is_valid(broken), (path, key)
 
 
 @pytest.mark.parametrize(
@@ -197,14 +210,14 @@ def test_a_field_of_another_type_does_not_fit() -> None:
     ],
 )
 def test_a_wrong_value_does_not_fit(path: tuple[object, ...], value: object) -> None:
-    data = document(small())
+    data = lean()
     at(data, path[:-1])[path[-1]] = value
-    assert errors(data)
+    assert not VALIDATOR.is_valid(data)
 
 
 def test_every_number_of_the_shipped_results_lies_in_its_interval(shipped: Any) -> None:
     seen = 0
-    for path in objects(shipped):
+    for path in objects(shipped, most=10**9):
         node = at(shipped, path)
         if "interval" in node and None not in (node["value"], node["lo"], node["hi"]):
             slack = 1e-9 * abs(node["value"])
@@ -266,6 +279,7 @@ def test_letters_stand_as_they_are() -> None:
         (math.inf, None),
         (-math.inf, None),
         (math.nan, None),
+        (1.7976931348623157e308, None),
     ],
 )
 def test_ten_significant_digits(value: float, expected: float | None) -> None:
@@ -275,7 +289,7 @@ def test_ten_significant_digits(value: float, expected: float | None) -> None:
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_rounding_is_close_and_settled(value: float) -> None:
     rounded = round_significant(value)
-    if rounded is None or not math.isfinite(rounded):
+    if rounded is None:
         assert abs(value) > 1.7e308  # rounds beyond the greatest float
         return
     assert rounded == pytest.approx(value, rel=5.1e-10, abs=1e-320)

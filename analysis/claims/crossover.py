@@ -157,8 +157,6 @@ def _beyond(found: tuple, high: int) -> tuple[str, tuple[int, ...]]:  # type: ig
     """What the models say beyond the highest load, and the loads that would settle it."""
     at = sorted(f.at for f in found if f.at is not None)
     loads = tuple(round(high * k / 2) for k in (3, 4, 6))
-    if not found:
-        return f"Beyond {high} in flight nothing follows from these runs.", loads
     none = [f.model for f in found if f.at is None]
     if not at:
         return (

@@ -25,6 +25,7 @@ from analysis.reference import (
     describe,
     described_beside,
     is_cell,
+    like,
     resolve,
     stated,
 )
@@ -124,12 +125,15 @@ def _unit(claim: Claim) -> str:
 def _observed(claim: Claim, ev: Evidence, base: str) -> Quantity:
     of = resolve(ev, claim.of)
     if claim.measure == "value":
+        if claim.against is not None:
+            raise BadClaim("has `against` and measures a value; say which `measure` is meant")
         return of
     if claim.against is None:
         raise BadClaim(f"measures a {claim.measure} and has no `against`; add the other figure")
     against = resolve(ev, claim.against)
     if claim.measure in ("ratio", "share"):
         return (of / against).as_unit("")
+    like(of, against)
     if claim.measure == "difference":
         return of - against
     return ((of - against) / (of if base == "of" else against)).as_unit("")

@@ -17,7 +17,7 @@ from analysis.claims import ClaimBase
 from analysis.claims._causes import spare
 from analysis.claims._common import moved
 from analysis.dataset import Cell
-from analysis.evidence import BadClaim, Evidence, Experiment, Judgement
+from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Missing
 from analysis.model import Estimate, Figure, Source, Verdict
 from analysis.quantity import Quantity, constant, quantity
 from analysis.wording import percent, show, span
@@ -64,6 +64,8 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             raise BadClaim("names neither `slots` nor an arm with max_num_seqs; say how many run")
         other = ev.cell(claim.reference, claim.workload, claim.concurrency)
         prefill = ev.account(other, "ttft")
+        if ttft.value <= 0:
+            raise Missing(f"a mean TTFT above 0 of {cell.name}", "a share is taken of it")
         verdict, reasons, extra = _with_reference(claim, cell, slots, prefill, ttft)
         numbers += extra
         cells = (cell, other)

@@ -47,6 +47,11 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         raise BadClaim(
             f"says {claim.dominates!r} dominates a {claim.phase}; expected {', '.join(parts)}"
         )
+    if any(q.value <= 0 for q in parts.values()):
+        raise Missing(
+            f"a model size, lengths and load above 0 of {cell.name}",
+            "least times of 0 cannot be compared",
+        )
     named = parts[claim.dominates]
     rival_name, rival = max(
         ((name, q) for name, q in parts.items() if name != claim.dominates),

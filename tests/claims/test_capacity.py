@@ -25,7 +25,9 @@ def cell(
 
 
 def capacity(of: Cell, **keys: Any) -> Judgement:
-    return judge(study(of), "capacity", **{"arm": "a", "workload": "chat", "concurrency": 10, **keys})
+    return judge(
+        study(of), "capacity", **{"arm": "a", "workload": "chat", "concurrency": 10, **keys}
+    )
 
 
 def test_slots_are_kv_tokens_over_prompt_and_output() -> None:

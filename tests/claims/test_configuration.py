@@ -24,7 +24,9 @@ def recorded(*values: object, name: str = "a", **spec: Any) -> Cell:
 
 def configured(*cells: Cell, field: str = "model_id", stated: str = "m", **keys: Any) -> Judgement:
     arms = tuple(one.arm.name for one in cells)
-    return judge(study(*cells), "configuration", **{"arms": arms, **keys}, field=field, stated=stated)
+    return judge(
+        study(*cells), "configuration", **{"arms": arms, **keys}, field=field, stated=stated
+    )
 
 
 def test_every_record_must_agree() -> None:
@@ -81,9 +83,7 @@ def test_a_field_that_no_file_has_is_untestable() -> None:
         configured(recorded(None), recorded(None, name="b"))
 
 
-@pytest.mark.parametrize(
-    ("arms", "message"), [(("aa",), "names arm 'aa'"), ((), "names no arms")]
-)
+@pytest.mark.parametrize(("arms", "message"), [(("aa",), "names arm 'aa'"), ((), "names no arms")])
 def test_what_is_not_there_is_the_authors_mistake(arms: tuple[str, ...], message: str) -> None:
     with pytest.raises(BadClaim, match=message):
         configured(recorded("m"), arms=arms)

@@ -56,7 +56,7 @@ def test_between_the_usable_and_the_whole_memory_it_is_left_open() -> None:
 
 def test_a_one_gpu_log_says_what_the_weights_take() -> None:
     def cell(size: float, **spec: Any) -> Any:
-        return measured(arm("a", log={"model_bytes": size}, shape=find_model(MODEL), **spec),
+        return measured(arm("a", log={"model_bytes": size}, model=MODEL, **spec),
                         "mean_itl", 1.0)  # fmt: skip
 
     assert figure_of(fit("L40S", cell(30e9), models=[MODEL]), f"weights of {MODEL}") == 30e9
@@ -64,7 +64,7 @@ def test_a_one_gpu_log_says_what_the_weights_take() -> None:
     model = find_model(MODEL)
     assert model is not None
     assert figure_of(halved, f"weights of {MODEL}") == model.weight_bytes()
-    no_size = measured(arm("a", log={"kv_tokens": 1.0}, shape=model), "mean_itl", 1.0)
+    no_size = measured(arm("a", log={"kv_tokens": 1.0}, model=MODEL), "mean_itl", 1.0)
     found = fit("L40S", no_size, models=[MODEL])
     assert figure_of(found, f"weights of {MODEL}") == model.weight_bytes()
 

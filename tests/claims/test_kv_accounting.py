@@ -124,5 +124,5 @@ def test_what_is_not_there_is_the_authors_mistake(keys: dict[str, str], message:
 
 
 def test_a_model_without_a_shape_is_the_authors_mistake() -> None:
-    with pytest.raises(BadClaim, match="whose model is not in models.toml"):
+    with pytest.raises(BadClaim, match=r"whose model is not in models\.toml"):
         kv(replace(logged(), own_model=None), printed_as="total")

@@ -258,6 +258,17 @@ def test_a_comparison_needs_the_other_figure() -> None:
         judge(AWAY, "magnitude", of=SLOW, measure="ratio", stated="2")
 
 
+def test_another_figure_beside_a_value_is_the_authors_mistake() -> None:
+    with pytest.raises(BadClaim, match="say which `measure` is meant"):
+        judge(AWAY, "magnitude", of=SLOW, against=FAST, stated="43.1", unit="ms")
+
+
+@pytest.mark.parametrize("measure", ["difference", "percent"])
+def test_seconds_are_not_taken_from_a_ratio(measure: str) -> None:
+    with pytest.raises(BadClaim, match="adds figures in s and in no unit"):
+        judge(AWAY, "magnitude", of=SLOW, against={"value": "2"}, measure=measure, stated="1")
+
+
 @pytest.mark.parametrize("text", ["nan", "inf", "1e3", "1_000", "many", "", "٣"])
 def test_only_a_plain_decimal_number_can_be_stated(text: str) -> None:
     with pytest.raises(BadClaim, match="no plain number"):

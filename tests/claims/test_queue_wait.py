@@ -194,7 +194,7 @@ def test_figures_that_give_no_throughput_are_not_warned_about() -> None:
 
 
 def test_max_num_seqs_must_be_stated_to_be_blamed() -> None:
-    with pytest.raises(BadClaim, match="study.toml does not give for free"):
+    with pytest.raises(BadClaim, match=r"study\.toml does not give for free"):
         wait(free(), arm="free", limit="max_num_seqs")
 
 

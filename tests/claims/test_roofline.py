@@ -123,6 +123,11 @@ def test_prompts_of_unknown_length_are_untestable() -> None:
         roofline(of, "prefill", "reading")
 
 
+def test_a_model_of_no_size_is_untestable() -> None:
+    with pytest.raises(Missing, match="above 0"):
+        roofline(cell(weights=0.0))
+
+
 @pytest.mark.parametrize("dominates", ["weights", "kv"])
 def test_a_prefill_has_no_such_part(dominates: str) -> None:
     with pytest.raises(BadClaim, match="dominates a prefill; expected reading, computing"):

@@ -15,9 +15,7 @@ OWNER = arm("a")
 
 def on(workload: str, total: float | str, output: float) -> Any:
     file = f"{workload}.json"
-    whole = (
-        printed("total_token_throughput", total, file=file) if isinstance(total, str) else total
-    )
+    whole = printed("total_token_throughput", total, file=file) if isinstance(total, str) else total
     figures = {"total_token_throughput": whole, "output_throughput": output}
     return cell(OWNER, run(figures, arm="a", workload=workload, bare=True))
 
@@ -53,9 +51,7 @@ def test_rounding_that_straddles_half_of_it_is_left_open(cause: str) -> None:
 
 @pytest.mark.parametrize("cause", ["prefix_cache", "mix"])
 @pytest.mark.parametrize("total", [100.0, "100"])
-def test_where_totals_are_equal_there_is_nothing_to_explain(
-    cause: str, total: float | str
-) -> None:
+def test_where_totals_are_equal_there_is_nothing_to_explain(cause: str, total: float | str) -> None:
     found = mix(on("long", total, 40), on("short", 100, 80), cause)
     assert found.verdict == "inconclusive"
     assert len(found.reasons) == 1

@@ -1,0 +1,139 @@
+"""analysis.claims._common: what several kinds share."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_HALF_UP, Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats as sps
+
+from analysis.claims._common import (
+    better,
+    compare_runs,
+    contrast,
+    contrast_text,
+    decide,
+    moved,
+    ratio_estimate,
+    rounded,
+)
+from analysis.evidence import Evidence, Missing
+from analysis.quantity import constant
+from analysis.stats import compare
+from tests.builders import dataset, study
+from tests.claims.helpers import arm, measured
+
+X = "output_throughput"
+
+
+def evidence(*cells: object) -> Evidence:
+    one = study(*cells)  # type: ignore[arg-type]
+    return Evidence(dataset(one), one)
+
+
+def test_a_contrast_names_ratio_direction_and_reason() -> None:
+    a, b = measured("a", X, 100.0), measured("b", X, 150.0)
+    found = contrast(evidence(a, b), a, b, X)
+    assert (found.ratio.value, found.direction) == (1.5, "higher")
+    # ln 1.5 / (1.96 x 1.414) = 14.63 %.
+    tips = math.log(1.5) / (sps.norm.ppf(0.975) * math.sqrt(2))
+    assert (
+        found.reason == f"single runs: stands while the run-to-run sd is below {100 * tips:.2f} %"
+    )
+    assert contrast_text(found, "a", "b").startswith(
+        "output throughput of b is 1.50 x that of a (+50.0 %; single runs"
+    )
+
+
+def test_one_run_against_several_is_a_comparison_of_single_runs() -> None:
+    a, b = measured("a", X, 100.0, 100.2, 99.8), measured("b", X, 150.0)
+    found = contrast(evidence(a, b), a, b, X)
+    assert found.direction == "higher"
+    assert found.reason.startswith("single runs")
+    plain = ratio_estimate(found, "ratio")
+    assert (plain.lo, plain.hi) == (plain.value, plain.value)
+
+
+def test_repeats_are_shown_with_the_interval_between_them() -> None:
+    left, right = [100.0, 102.0, 98.0], [150.0, 147.0, 153.0]
+    a, b = measured("a", X, *left), measured("b", X, *right)
+    found = contrast(evidence(a, b), a, b, X)
+    shown = ratio_estimate(found, "ratio", "b / a")
+    # Welch by scipy on the logs.
+    interval = sps.ttest_ind(
+        [math.log(v) for v in right], [math.log(v) for v in left], equal_var=False
+    ).confidence_interval()
+    assert (shown.lo, shown.hi) == pytest.approx((math.exp(interval.low), math.exp(interval.high)))
+    assert shown.interval == "95 % between runs (Welch's t on log ratios, n = 3, 3)"
+    assert shown.warnings == found.comparison.warnings
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "paired"),
+    [
+        ((1, 2, 3), (1, 2, 3), True),
+        ((1, 2, 3), (1, 2, 4), False),
+        ((1, 2, 3), (3, 2, 1), False),
+        ((1, 1, 1), (1, 1, 1), False),
+        (None, None, False),
+    ],
+)
+def test_runs_are_paired_by_seeds_that_both_arms_recorded(
+    left: tuple[int, ...] | None, right: tuple[int, ...] | None, paired: bool
+) -> None:
+    a = measured("a", X, 100.0, 110.0, 120.0, seeds=left)
+    b = measured("b", X, 102.0, 112.0, 123.0, seeds=right)
+    assert compare_runs(a, b, X).method.startswith("paired" if paired else "Welch")
+
+
+def test_a_figure_of_nothing_has_no_ratio() -> None:
+    a, b = measured("a", "failed", 0.0), measured("b", "failed", 1.0)
+    with pytest.raises(Missing, match="a positive failed requests in a on chat"):
+        compare_runs(a, b, "failed")
+
+
+def test_a_difference_below_what_runs_vary_is_undecided() -> None:
+    # The least ratio that stands: exp(1.3 % x 1.96 x 1.414) = 1.0367.
+    for ratio, direction in ((1.036, "undecided"), (1.037, "higher"), (0.96, "lower")):
+        assert decide(constant(ratio), compare([1.0], [ratio]))[0] == direction
+
+
+@pytest.mark.parametrize(
+    ("metric", "direction", "good"),
+    [
+        ("mean_itl", "lower", True),
+        ("mean_itl", "higher", False),
+        (X, "higher", True),
+        ("p99_ttft", "undecided", None),
+        ("in_flight", "higher", None),
+        ("unheard_of", "higher", None),
+    ],
+)
+def test_which_direction_is_better(metric: str, direction: str, good: bool | None) -> None:
+    assert better(metric, direction) is good  # type: ignore[arg-type]
+
+
+def test_what_moved_leaves_out_the_host_and_a_single_gpus_link() -> None:
+    one = arm("a", version="1", host="x", gpus=1, interconnect="PCIe")
+    two = arm("b", version="2", host="y", gpus=2, interconnect="NVLink", enable_prefix_caching=True)
+    assert moved(one, two) == (
+        "version: 1 against 2",
+        "enable_prefix_caching: not stated against True",
+    )
+    assert moved(one, two, besides={"version"}) == (
+        "enable_prefix_caching: not stated against True",
+    )
+    four = arm("c", version="2", gpus=4, interconnect="PCIe", enable_prefix_caching=True)
+    assert moved(two, four) == ("interconnect: NVLink against PCIe",)
+
+
+@given(
+    st.decimals(-(10**6), 10**6, places=4, allow_nan=False, allow_infinity=False),
+    st.integers(0, 3),
+)
+def test_numbers_are_rounded_half_away_from_zero(value: Decimal, places: int) -> None:
+    expected = value.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+    assert rounded(float(value), places) == pytest.approx(float(expected), abs=1e-9)

@@ -1,0 +1,293 @@
+"""analysis.claims.rule: cases for and against advice, over all studies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from analysis.dataset import Cell, Study
+from analysis.evidence import BadClaim, Judgement, Missing
+from analysis.study import BadInput
+from tests.builders import study
+from tests.claims.helpers import arm, judge, measured, served
+
+X = "output_throughput"
+TP = {"tensor_parallel": 2, "gpus": 2, "gpu": "L4", "model": "m"}
+PP = {"pipeline_parallel": 2, "gpus": 2, "gpu": "L4", "model": "m"}
+KEYS = {
+    "choose": {"tensor_parallel": 2},
+    "over": {"pipeline_parallel": 2},
+    "metrics": [X],
+}
+
+
+def case(ratio: float, load: int | None = 10, workload: str = "chat", **spec: Any) -> list[Cell]:
+    """One arm of each, the advised one `ratio` times the other."""
+    return [
+        measured(arm("tp", **{**TP, **spec}), X, 100 * ratio, load=load, workload=workload),
+        measured(arm("pp", **{**PP, **spec}), X, 100.0, load=load, workload=workload),
+    ]
+
+
+def rule(*cells: Cell, others: tuple[Study, ...] = (), **keys: Any) -> Judgement:
+    return judge(study(*cells), "rule", *others, **{**KEYS, **keys})
+
+
+GOOD, BAD, OPEN = 1.5, 0.7, 1.005
+
+
+@pytest.mark.parametrize(
+    ("ratios", "always", "mostly", "sometimes"),
+    [
+        ((GOOD, GOOD), "supported", "supported", "supported"),
+        ((GOOD, OPEN), "inconclusive", "inconclusive", "supported"),
+        ((GOOD, GOOD, OPEN), "inconclusive", "supported", "supported"),
+        ((GOOD, BAD), "refuted", "refuted", "supported"),
+        ((GOOD, GOOD, BAD), "refuted", "supported", "supported"),
+        ((OPEN,), "inconclusive", "inconclusive", "inconclusive"),
+        ((BAD, OPEN), "refuted", "refuted", "inconclusive"),
+        ((BAD, BAD), "refuted", "refuted", "refuted"),
+        ((GOOD, BAD, OPEN), "refuted", "inconclusive", "supported"),
+    ],
+)
+def test_cases_are_weighed_by_how_often_the_advice_is_said_to_hold(
+    ratios: tuple[float, ...], always: str, mostly: str, sometimes: str
+) -> None:
+    cells = [cell for n, ratio in enumerate(ratios, 1) for cell in case(ratio, n)]
+    for holds, verdict in (("always", always), ("mostly", mostly), ("sometimes", sometimes)):
+        assert rule(*cells, holds=holds).verdict == verdict
+
+
+def test_cases_are_counted_and_named_those_against_first() -> None:
+    found = rule(*case(GOOD, 1), *case(BAD, 10))
+    assert found.reasons[0] == "Of 2 cases, 1 for the advice, 1 against, 0 within noise."
+    assert found.reasons[1] == (
+        "Against: tp against pp on chat at 10 in flight (s): output throughput -30.0 %."
+    )
+    assert found.reasons[2].startswith("For: tp against pp on chat at 1 in flight")
+    assert found.experiment is not None
+    assert (found.experiment.arms, found.experiment.concurrency) == (("tp", "pp"), (10,))
+    assert set(found.confounds) == {
+        "tp against pp: tensor_parallel: 1 against 2",
+        "tp against pp: pipeline_parallel: 2 against 1",
+    }
+
+
+def test_other_studies_bring_cases_too() -> None:
+    other = study(*case(BAD), name="other")
+    found = rule(*case(GOOD), others=(other,))
+    assert found.verdict == "refuted"
+    assert "(other): output throughput -30.0 %" in found.reasons[1]
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_repeats_use_their_spread(n: int) -> None:
+    def cells(spread: float) -> list[Cell]:
+        values = [100 * (1 + spread * k) for k in (-1, 1, 0, 0.5, -0.5)[:n]]
+        return [
+            measured(arm("tp", **TP), X, *(1.1 * v for v in values)),
+            measured(arm("pp", **PP), X, *values[::-1]),
+        ]
+
+    assert rule(*cells(0.001)).verdict == "supported"
+    found = rule(*cells(0.3))
+    assert found.verdict == "inconclusive"
+    assert "(within noise)" in found.reasons[1]
+
+
+def test_the_chosen_arm_must_be_better_on_every_metric() -> None:
+    def cells(ttft: float) -> list[Cell]:
+        return [
+            served(arm("tp", **TP), x=2.0, ttft=ttft, itl=0.1),
+            served(arm("pp", **PP), x=1.0, ttft=0.1, itl=0.2),
+        ]
+
+    metrics = [X, "mean_ttft"]
+    assert rule(*cells(0.05), metrics=metrics).verdict == "supported"
+    assert rule(*cells(0.2), metrics=metrics).verdict == "refuted"
+    assert rule(*cells(0.1), metrics=metrics).verdict == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("spec", "comparable"),
+    [
+        ({}, True),
+        ({"gpu": "L40S"}, False),
+        ({"gpus": 4}, False),
+        ({"model": "m2"}, False),
+        ({"block_size": 32}, False),
+        ({"host": "elsewhere"}, True),
+    ],
+)
+def test_only_arms_alike_in_all_else_are_cases(spec: dict[str, Any], comparable: bool) -> None:
+    cells = [
+        measured(arm("tp", **{**TP, **spec}), X, 150.0),
+        measured(arm("pp", **PP), X, 100.0),
+    ]
+    if comparable:
+        assert rule(*cells).verdict == "supported"
+    else:
+        with pytest.raises(Missing, match="tensor_parallel = 2 and with pipeline_parallel = 2"):
+            rule(*cells)
+
+
+def test_arms_on_unnamed_gpus_are_no_cases() -> None:
+    with pytest.raises(Missing):
+        rule(*case(GOOD, gpu=""))
+
+
+def test_a_pair_in_which_something_else_moved_is_left_out_by_name() -> None:
+    odd = measured(arm("odd", **PP, block_size=32), X, 500.0)
+    found = rule(*case(GOOD), odd)
+    assert found.verdict == "supported"
+    assert found.assumptions == (
+        "tp on chat, 10 in flight against odd is left out: block_size moved as well",
+    )
+
+
+def test_advice_on_the_models_form_compares_models() -> None:
+    cells = [
+        measured(arm("small", gpu="L4", model="m-4bit", quantization="awq"), X, 150.0),
+        measured(arm("large", gpu="L4", model="m"), X, 100.0),
+    ]
+    keys = {"choose": {"quantization": "awq"}, "over": {"quantization": ""}}
+    assert rule(*cells, **keys, same_model=False).verdict == "supported"
+    with pytest.raises(Missing):
+        rule(*cells, **keys)
+
+
+def test_replicas_bring_their_router() -> None:
+    cells = [
+        measured(arm("pair", gpu="L4", gpus=2, replicas=2, router="round_robin"), X, 150.0),
+        measured(arm("tp", gpu="L4", gpus=2, tensor_parallel=2), X, 100.0),
+    ]
+    keys = {"choose": {"replicas": 2}, "over": {"tensor_parallel": 2}}
+    assert rule(*cells, **keys).verdict == "supported"
+
+
+# conditions
+
+
+def test_loads_within_a_range() -> None:
+    cells = [*case(GOOD, 1), *case(BAD, 10), *case(GOOD, 100)]
+    assert rule(*cells, when={"at_most": 9}).verdict == "supported"
+    assert rule(*cells, when={"at_least": 11}).verdict == "supported"
+    assert rule(*cells, when={"at_least": 1, "at_most": 10}).verdict == "refuted"
+    with pytest.raises(Missing, match="where the condition holds"):
+        rule(*cells, when={"at_least": 101})
+
+
+def test_a_workload_is_of_the_claims_own_study() -> None:
+    cells = [*case(GOOD, workload="chat"), *case(BAD, workload="code")]
+    other = study(*case(BAD, workload="chat"), name="other")
+    assert rule(*cells, others=(other,), when={"workload": "chat"}).verdict == "supported"
+    assert rule(*cells, others=(other,)).verdict == "refuted"
+
+
+def test_a_link_between_the_gpus() -> None:
+    cells = case(GOOD, interconnect="NVLink")
+    assert rule(*cells, when={"interconnect": ["NVLink"]}).verdict == "supported"
+    with pytest.raises(Missing):
+        rule(*cells, when={"interconnect": ["PCIe"]})
+
+
+@pytest.mark.parametrize("condition", [{"at_least": 1}, {"at_most": 9}, {"slots_cover": True}])
+def test_without_a_cap_no_condition_on_the_load_holds(condition: dict[str, Any]) -> None:
+    with pytest.raises(Missing):
+        rule(*case(GOOD, None), when=condition)
+
+
+def test_without_a_cap_the_other_conditions_are_still_asked() -> None:
+    cells = case(GOOD, None, interconnect="PCIe")
+    found = rule(*cells, when={"interconnect": ["PCIe"]})
+    assert found.verdict == "supported"
+    assert found.experiment is not None
+    assert found.experiment.concurrency == ()
+    with pytest.raises(Missing):
+        rule(*cells, when={"interconnect": ["NVLink"]})
+    with pytest.raises(Missing):
+        rule(*cells, when={"workload": "code"})
+
+
+def slots(tokens: float | None, **spec: Any) -> list[Cell]:
+    """The arm advised against holds tokens / 150 requests; 10 are in flight."""
+    log = None if tokens is None else {"kv_tokens": tokens}
+    return [
+        served(arm("tp", log={"kv_tokens": 1500.0}, **TP), x=2.0, itl=0.1),
+        served(arm("pp", log=log, **PP, **spec), x=1.0, itl=0.2),
+    ]
+
+
+def test_whose_slots_hold_the_load() -> None:
+    ample, scarce = slots(3000.0), slots(2999.0)
+    assert rule(*ample, when={"slots_cover": True}).verdict == "supported"
+    assert rule(*scarce, when={"slots_cover": False}).verdict == "supported"
+    for cells, covered in ((ample, False), (scarce, True)):
+        with pytest.raises(Missing):
+            rule(*cells, when={"slots_cover": covered})
+    assert rule(*ample, when={"slots_cover": False, "slots_of": "choose"}).verdict == "supported"
+
+
+def test_slots_that_are_not_known_meet_no_condition() -> None:
+    for cells in (slots(None), slots(None, max_num_seqs=256)):
+        for covered in (True, False):
+            with pytest.raises(Missing):
+                rule(*cells, when={"slots_cover": covered})
+
+
+def test_a_misspelt_side_is_not_taken_for_the_other() -> None:
+    with pytest.raises(BadInput, match="Invalid enum value 'chose'"):
+        rule(*slots(3000.0), when={"slots_cover": True, "slots_of": "chose"})
+
+
+def test_whether_the_model_fits_one_gpu() -> None:
+    # Qwen3-14B has 29.5 GB of weights: an L4 of 24 GB does not hold them, an L40S does.
+    def cells(gpu: str, model: str = "Qwen/Qwen3-14B") -> list[Cell]:
+        return case(GOOD, gpu=gpu, model=model)
+
+    for gpu, fits in (("L4", False), ("L40S", True)):
+        assert rule(*cells(gpu), when={"fits_one_gpu": fits}).verdict == "supported"
+        with pytest.raises(Missing):
+            rule(*cells(gpu), when={"fits_one_gpu": not fits})
+    for fits in (True, False):
+        with pytest.raises(Missing):
+            rule(*cells("L4", "unheard-of"), when={"fits_one_gpu": fits})
+
+
+def test_an_arm_that_runs_on_one_gpu_proves_that_it_fits() -> None:
+    cells = [
+        measured(arm("tp", **TP), X, 150.0),
+        measured(arm("pair", gpu="L4", model="m", gpus=2, replicas=2), X, 100.0),
+    ]
+    keys = {"over": {"replicas": 2}, "when": {"fits_one_gpu": True}}
+    assert rule(*cells, **keys).verdict == "supported"
+
+
+# what is not there
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"choose": {"tensor_paralel": 2}}, "selects arms by 'tensor_paralel'; did you mean"),
+        ({"over": {"pp": 2}}, "selects arms by 'pp'"),
+        ({"metrics": []}, "names no metrics"),
+        ({"metrics": ["output_througput"]}, "did you mean 'output_throughput'"),
+        ({"metrics": ["in_flight"]}, "neither more nor less is better"),
+    ],
+)
+def test_what_does_not_exist_is_the_authors_mistake(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadClaim, match=message):
+        rule(*case(GOOD), **keys)
+
+
+def test_an_arm_is_not_its_own_rival() -> None:
+    with pytest.raises(Missing, match="any configuration"):
+        rule(case(GOOD)[0], over={})
+
+
+def test_no_metric_in_common_is_no_case() -> None:
+    cells = [measured(arm("tp", **TP), X, 1.0), measured(arm("pp", **PP), "mean_itl", 1.0)]
+    with pytest.raises(Missing):
+        rule(*cells)
