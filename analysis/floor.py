@@ -2,7 +2,8 @@
 
 A step reads the weights held by one GPU once, without the input embedding table (looked up, not
 read), and the KV cache of its running requests once. Tensor parallelism adds an all-reduce after
-attention and after the MLP of each layer. An observed step below its floor means a wrong input.
+attention and after the MLP of each layer; a pipeline makes a token pass all its stages, so the
+times of the stages add up. An observed step below its floor means a wrong input.
 The difference of two floors is no attribution; what is valid is the least share of a fall that
 must be step cost: (floor of the baseline - latency of the treatment) / fall.
 """
@@ -26,18 +27,21 @@ class Floor:
     """KV of the running requests at their mean length; None where lengths are unknown."""
     bandwidth: Quantity
     """Bytes a second, data sheet."""
+    stages: int = 1
+    """Pipeline stages: a token passes all of them, one after another."""
 
     @property
     def weights(self) -> Quantity:
         """Time to read the weights alone, s: a lower bound that needs no workload."""
-        return (self.weight_bytes / self.bandwidth).as_unit("s")
+        return (self.weight_bytes / self.bandwidth * float(self.stages)).as_unit("s")
 
     @property
     def total(self) -> Quantity:
         """Time to read weights and KV, s."""
         if self.kv_bytes is None:
             return self.weights
-        return ((self.weight_bytes + self.kv_bytes) / self.bandwidth).as_unit("s")
+        both = self.weight_bytes + self.kv_bytes
+        return (both / self.bandwidth * float(self.stages)).as_unit("s")
 
 
 def read_bytes(arm: Arm) -> Quantity | None:
@@ -90,7 +94,7 @@ def step_floor(cell: Cell) -> Floor | None:
     kv = None
     if per_token is not None and resident is not None and running is not None:
         kv = (per_token * resident * running * (1 / arm.spec.replicas)).as_unit("B")
-    return Floor(weights, kv, bandwidth)
+    return Floor(weights, kv, bandwidth, arm.spec.pipeline_parallel)
 
 
 def prefill_times(arm: Arm, tokens: Quantity) -> tuple[Quantity, Quantity] | None:

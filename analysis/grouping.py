@@ -32,6 +32,7 @@ CLIENT_KEYS = frozenset(
         "ramp_up_start_rps",
         "ramp_up_end_rps",
         "request_goodput",
+        "seed",
         "max_output_tokens_per_s",
         "max_concurrent_requests",
         "rtfx",

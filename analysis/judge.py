@@ -48,30 +48,47 @@ def judge_study(dataset: Dataset, study: Study) -> Judged:
     for claim in [claim for claim in own if claim.kind != "composite"]:
         _judge_into(found, skipped, evidence, claim)
     found.update((finding.id, finding) for finding in _corrected(tuple(found.values())))
-    for claim in [claim for claim in own if claim.kind == "composite"]:
-        _judge_into(found, skipped, evidence, claim)
-    for claim in [claim for claim in claims if isinstance(claim, Repeat)]:
-        first = found.get(claim.repeats)
-        if first is None:
-            skipped.append(
-                Skipped(
-                    study.claims_file,
-                    f"claim {claim.id!r}: repeats "
-                    f"{claim.repeats!r}, which was not judged; "
-                    f"{nearest(claim.repeats, found)}",
-                )
-            )
-            continue
-        found[claim.id] = replace(
-            first,
-            id=claim.id,
-            says=claim.says,
-            said_in=claim.source,
-            repeats=claim.repeats,
-            p_value=None,
-        )
+    waiting = [claim for claim in claims if isinstance(claim, Repeat) or claim.kind == "composite"]
+    while waiting:
+        # In any order: those whose parts are judged first, the rest when nothing moves any more.
+        ready = [claim for claim in waiting if _needs(claim) <= found.keys()] or waiting
+        for claim in ready:
+            if isinstance(claim, Repeat):
+                _repeat_into(found, skipped, study, claim)
+            else:
+                _judge_into(found, skipped, evidence, claim)
+        waiting = [claim for claim in waiting if claim not in ready]
     ordered = [found[claim.id] for claim in claims if claim.id in found]
     return Judged(tuple(ordered), tuple(skipped))
+
+
+def _needs(claim: ClaimBase | Repeat) -> set[str]:
+    """Ids of the claims that must be judged before this one."""
+    if isinstance(claim, Repeat):
+        return {claim.repeats}
+    return set(getattr(claim, "parts", ()))
+
+
+def _repeat_into(
+    found: dict[str, Finding], skipped: list[Skipped], study: Study, claim: Repeat
+) -> None:
+    """The first claim's finding under the repeated sentence; it is not tested twice."""
+    first = found.get(claim.repeats)
+    if first is None:
+        reason = (
+            f"claim {claim.id!r}: repeats {claim.repeats!r}, which was not judged; "
+            f"{nearest(claim.repeats, found)}"
+        )
+        skipped.append(Skipped(study.claims_file, reason))
+        return
+    found[claim.id] = replace(
+        first,
+        id=claim.id,
+        says=claim.says,
+        said_in=claim.source,
+        repeats=claim.repeats,
+        p_value=None,
+    )
 
 
 def _name(table: Mapping[str, object], number: int) -> str:
@@ -196,7 +213,7 @@ def _corrected(findings: Sequence[Finding]) -> list[Finding]:
         if p is not None:
             text = f"p = {p:.2g} after Holm's correction over {len(family)} tests of this study."
             verdict = finding.verdict
-            if p > 1 - CONFIDENCE and verdict == "refuted":
+            if p > 1 - CONFIDENCE and verdict in ("supported", "refuted"):
                 verdict = "inconclusive"
             finding = replace(finding, p_value=p, verdict=verdict, reasons=(*finding.reasons, text))
         result.append(finding)

@@ -43,6 +43,7 @@ class Comparison:
         least_p: the smallest p that a permutation of so few runs can reach.
         warnings: what weakens the number.
         lo90, hi90: 90 % interval, the one that two one-sided tests at 5 % look at.
+        se, df: standard error of the log ratio and its degrees of freedom.
     """
 
     ratio: float
@@ -56,6 +57,8 @@ class Comparison:
     warnings: tuple[str, ...] = ()
     lo90: float = 0.0
     hi90: float = math.inf
+    se: float = math.inf
+    df: float = math.nan
 
     @property
     def testable(self) -> bool:
@@ -146,6 +149,8 @@ def _with_t(
         warnings,
         _exp(mean - half90),
         _exp(mean + half90),
+        se,
+        df,
     )
 
 
@@ -213,6 +218,45 @@ def equivalent(comparison: Comparison, margin: float) -> bool | None:
     return True if inside else None
 
 
+def equivalence_p(comparison: Comparison, margin: float) -> float | None:
+    """p of the two one-sided t tests: small when the ratio lies within the margin.
+
+    None where so few runs cannot be tested.
+    """
+    if not comparison.testable:
+        return None
+    mean, low, high = math.log(comparison.ratio), math.log1p(-margin), math.log1p(margin)
+    if comparison.se == 0:
+        return 0.0 if low < mean < high else 1.0
+    above = float(sps.t.sf((mean - low) / comparison.se, comparison.df))
+    below = float(sps.t.cdf((mean - high) / comparison.se, comparison.df))
+    return max(above, below)
+
+
+def beyond_p(comparison: Comparison, margin: float) -> float | None:
+    """p of "no further from 1 than the margin", two-sided; None where it cannot be tested."""
+    if not comparison.testable:
+        return None
+    mean = math.log(comparison.ratio)
+    excess = max(mean - math.log1p(margin), math.log1p(-margin) - mean)
+    if comparison.se == 0:
+        return 0.0 if excess > 0 else 1.0
+    return min(1.0, 2 * float(sps.t.sf(excess / comparison.se, comparison.df)))
+
+
+def joint_p(comparisons: Sequence[Comparison], *, every: bool) -> float | None:
+    """p of a statement over several comparisons.
+
+    Every one must differ (intersection-union): the greatest p. Any one may (Bonferroni): the
+    least p times their number. None when one of them cannot be tested: such a statement rests on
+    intervals and stays out of the family.
+    """
+    found = [c.p_value for c in comparisons if c.testable and c.p_value is not None]
+    if len(found) < len(comparisons) or not found:
+        return None
+    return max(found) if every else min(1.0, min(found) * len(found))
+
+
 def pooled_sd(groups: Sequence[Sequence[float]]) -> tuple[float, int] | None:
     """Relative run-to-run sd of repeats of like cells, and its degrees of freedom.
 
@@ -244,6 +288,22 @@ def requests_for_percentile(percentile: float, confidence: float = CONFIDENCE) -
     if not 0 < q < 1:
         return 1
     return math.ceil(math.log(1 - confidence) / math.log(q))
+
+
+def runs_for_equivalence(ratio: float, margin: float, sd: float) -> int:
+    """Runs an arm needed by two one-sided tests at 5 % with 80 % power, at least 5.
+
+    2 ((1.645 + 0.842) sd / room)**2 with the room from the log ratio to the nearer end of the
+    margin, and 1.645**2 / 4 more because t has to estimate the spread. Outside the margin: the
+    runs that would show a ratio of 1 to be within it.
+    """
+    log = math.log(ratio)
+    room = min(math.log1p(margin) - log, log - math.log1p(-margin))
+    if room <= 0:
+        room = math.log1p(margin)
+    z = _Z_ONE_SIDED + float(sps.norm.ppf(0.8))
+    runs = 2 * (z * sd / room) ** 2 + _Z_ONE_SIDED**2 / 4
+    return max(5, min(1000, math.ceil(runs)))
 
 
 def runs_to_resolve(effect: float, sd: float) -> int:

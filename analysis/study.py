@@ -186,7 +186,7 @@ def arm_config(arm: ArmSpec) -> dict[str, Scalar]:
         for field, value in msgspec.structs.asdict(arm).items()
         if field not in skip and value not in ("", None)
     }
-    flags = list(arm.flags)
+    flags = [word for flag in arm.flags for word in flag.split()]
     while flags:
         flag = flags.pop(0)
         name, _, value = flag.partition("=")

@@ -107,7 +107,7 @@ def seen(text: str) -> str:
 
 
 @pytest.mark.parametrize("place", PLACES)
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @example('--8<-- "index.md"')
 @example("{: #a .b }")
 @example("!!! danger")

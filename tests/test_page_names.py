@@ -42,7 +42,7 @@ def test_names_that_would_be_one_file_get_numbers_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "pair", [("AWQ", "awq"), ("é", "e\u0301"), ("ﬁt", "fit"), ("straße", "STRASSE")]
+    "pair", [("AWQ", "awq"), ("\u212a8s", "k8s"), ("ﬁt", "fit"), ("straße", "STRASSE")]
 )
 def test_names_that_some_file_systems_take_for_one_are_kept_apart(pair: tuple[str, str]) -> None:
     first, second = file_names(pair).values()

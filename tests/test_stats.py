@@ -432,3 +432,76 @@ def test_a_mean_that_has_no_interval(values):
 
 def test_the_interval_of_a_mean_of_wild_values():
     assert interval_of_mean([1e-150, 1e150]) == (0.0, math.inf)
+
+
+# ---- p-values of statements, and the runs they need
+
+
+FIVE = ([10.0, 10.1, 9.9, 10.05, 9.95], [10.02, 10.08, 9.93, 10.04, 9.97])
+
+
+def test_equivalence_p_is_that_of_two_one_sided_t_tests() -> None:
+    a, b = FIVE
+    found = compare(a, b)
+    _, p, _ = _tost(np.log(a), np.log(b), 0.02)
+    assert equivalence_p(found, 0.02) == pytest.approx(p, rel=1e-9)
+    assert equivalence_p(found, 0.02) < 0.05 < (equivalence_p(found, 0.001) or 0)
+
+
+def _tost(a: Any, b: Any, margin: float) -> tuple[float, float, float]:
+    """Independent: Welch one-sided tests against each end of the margin."""
+    low, high = math.log1p(-margin), math.log1p(margin)
+    above = sps.ttest_ind(b - low, a, equal_var=False, alternative="greater").pvalue
+    below = sps.ttest_ind(b - high, a, equal_var=False, alternative="less").pvalue
+    return float(above), float(max(above, below)), float(below)
+
+
+def test_beyond_p_is_small_only_outside_the_margin() -> None:
+    a = FIVE[0]
+    far = compare(a, [x * 1.2 for x in FIVE[1]])
+    found = sps.ttest_ind(
+        np.log([x * 1.2 for x in FIVE[1]]) - math.log1p(0.05), np.log(a), equal_var=False
+    ).pvalue
+    assert beyond_p(far, 0.05) == pytest.approx(float(found), rel=1e-9)
+    assert beyond_p(compare(*FIVE), 0.05) == 1.0
+
+
+def test_statements_on_too_few_runs_have_no_p() -> None:
+    two = compare([1.0, 1.1], [2.0, 2.1])
+    single = compare([1.0], [2.0])
+    assert equivalence_p(two, 0.1) is None
+    assert beyond_p(single, 0.1) is None
+    assert joint_p([two, compare(*FIVE)], every=True) is None
+    assert joint_p([], every=True) is None
+
+
+def test_without_spread_the_ratio_itself_decides() -> None:
+    same = compare([1.0] * 5, [1.0] * 5)
+    far = compare([1.0] * 5, [2.0] * 5)
+    assert (equivalence_p(same, 0.1), beyond_p(same, 0.1)) == (0.0, 1.0)
+    assert (equivalence_p(far, 0.1), beyond_p(far, 0.1)) == (1.0, 0.0)
+
+
+def test_joint_p_of_all_is_the_greatest_and_of_any_is_bonferronis() -> None:
+    a = FIVE[0]
+    some = [compare(a, [x * r for x in FIVE[1]]) for r in (1.05, 1.01, 1.2)]
+    values = [c.p_value for c in some if c.p_value is not None]
+    assert joint_p(some, every=True) == max(values)
+    assert joint_p(some, every=False) == pytest.approx(3 * min(values))
+    assert joint_p([compare(a, a)], every=False) == 1.0
+
+
+def test_runs_for_equivalence_reach_eighty_percent_power() -> None:
+    ratio, margin, sd = 0.9945, 0.01, 0.003
+    n = runs_for_equivalence(ratio, margin, sd)
+    rng = np.random.default_rng(3)
+    hits = sum(
+        equivalent(
+            compare(np.exp(rng.normal(0, sd, n)), ratio * np.exp(rng.normal(0, sd, n))), margin
+        )
+        is True
+        for _ in range(600)
+    )
+    assert hits / 600 == pytest.approx(0.8, abs=0.05)
+    assert runs_for_equivalence(1.0, 0.5, 0.001) == 5
+    assert runs_for_equivalence(1.2, 0.01, 0.01) == runs_for_equivalence(1.0, 0.01, 0.01) + 0

@@ -15,10 +15,14 @@ from analysis.evidence import BadClaim, Evidence, Missing
 from analysis.floor import least_step_cost_share, step_floor
 from analysis.model import Estimate, Verdict
 from analysis.quantity import Quantity
-from analysis.wording import percent, plural, show, span
+from analysis.wording import listing, percent, plural, show, span
 
 SPARE = 2.0
 """Slots must exceed requests in flight by this factor before preemption counts as excluded."""
+
+
+DEFAULT_SEQUENCES = 256
+"""vLLM's default max_num_seqs on a GPU server: 256, on large cards more."""
 
 
 def spare(cell: Cell) -> bool | None:
@@ -31,7 +35,20 @@ def spare(cell: Cell) -> bool | None:
         return None
     if found.slots.hi < SPARE * n:
         return False
+    if found.sequence_limit is None and n * SPARE > DEFAULT_SEQUENCES * cell.arm.spec.replicas:
+        return None
     return True if found.kv_slots is not None and found.slots.lo >= SPARE * n else None
+
+
+def unstated_limits(*cells: Cell) -> tuple[str, ...]:
+    """The assumption behind slots to spare where no max_num_seqs is stated."""
+    names = [c.arm.name for c in dict.fromkeys(cells) if capacity(c).sequence_limit is None]
+    if not names:
+        return ()
+    return (
+        f"max_num_seqs of {listing(dict.fromkeys(names))} is not stated; vLLM's default of "
+        f"{DEFAULT_SEQUENCES} or more is taken",
+    )
 
 
 Cause = Literal["headroom", "queue", "step_cost", "batch", "stay", "kv_pool", "prefill"]

@@ -18,15 +18,16 @@ class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 def judge(claim: Claim, ev: Evidence) -> Judgement:
     """Refuted with one part refuted, supported with all supported."""
-    if len(claim.parts) < 2:
+    parts = tuple(dict.fromkeys(claim.parts))
+    if len(parts) < 2:
         raise BadClaim("joins fewer than two parts; list claim ids in `parts`")
-    for part in claim.parts:
+    for part in parts:
         if part not in ev.findings:
             raise BadClaim(
                 f"names part {part!r}, which was not judged; {nearest(part, ev.findings)}"
             )
     by_verdict: dict[Verdict, list[str]] = {}
-    for part in claim.parts:
+    for part in parts:
         by_verdict.setdefault(ev.findings[part].verdict, []).append(part)
     order: tuple[Verdict, ...] = ("refuted", "untestable", "inconclusive", "supported")
     verdict = next(v for v in order if v in by_verdict)
@@ -39,5 +40,5 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         verdict,
         (f"All parts must hold: {'; '.join(texts)}.",),
         flips="another verdict on " + listing(by_verdict[verdict]),
-        parts=tuple(ev.findings[part] for part in claim.parts),
+        parts=tuple(ev.findings[part] for part in parts),
     )

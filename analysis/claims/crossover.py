@@ -122,7 +122,8 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     reasons.append(text)
     replicas = max(first_arm.spec.replicas, second_arm.spec.replicas)
     if low < replicas:
-        reasons.append(f"At {low} in flight only {low} of {replicas} replicas works.")
+        works = "works" if low == 1 else "work"
+        reasons.append(f"At {low} in flight only {low} of {replicas} replicas {works}.")
     numbers += [
         Estimate(
             f"crossing by model: {f.model}",

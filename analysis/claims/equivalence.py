@@ -12,16 +12,19 @@ import math
 
 from analysis.claims import ClaimBase
 from analysis.claims._common import compare_runs, moved
+from analysis.dataset import Cell
 from analysis.evidence import BadClaim, Evidence, Judgement, again
 from analysis.model import Verdict
 from analysis.quantity import Quantity
 from analysis.reference import Ref, cells_of, describe, described_beside, is_cell, resolve
 from analysis.stats import (
     PLAUSIBLE_RUN_SD,
+    beyond_p,
     difference_tips_at,
+    equivalence_p,
     equivalence_tips_at,
     equivalent,
-    runs_to_resolve,
+    runs_for_equivalence,
 )
 from analysis.wording import percent, signed_percent, span
 
@@ -51,7 +54,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         verdict, words = _facts(ratio, margin)
         return Judgement(
             verdict,
-            (f"{subject}, {words}.",),
+            (f"{subject}, {words}{_as_printed(cells)}.",),
             numbers,
             cells=cells,
             flips=f"figures on the other side of {claim.margin:g} %",
@@ -80,6 +83,11 @@ def _facts(ratio: Quantity, margin: float) -> tuple[Verdict, str]:
     return "inconclusive", f"and the rounding of the prints straddles {percent(margin, 0)}"
 
 
+def _as_printed(cells: tuple[Cell, ...]) -> str:
+    """What a comparison of printed figures leaves open where a run is behind one of them."""
+    return "; as printed, another run may differ" if cells else ""
+
+
 def _runs(
     ev: Evidence, claim: Claim, ratio: Quantity, margin: float
 ) -> tuple[Verdict, str, float | None]:
@@ -95,11 +103,14 @@ def _runs(
             same = None
         words = (
             f"Two one-sided tests ({found.method}, n = {found.n_baseline} and "
-            f"{found.n_treatment}): ratio {found.ratio:.3f} [{found.lo:.3f}, "
-            f"{found.hi:.3f}] against a margin of {within}."
+            f"{found.n_treatment}): ratio {found.ratio:.4f}, 90 % interval "
+            f"[{found.lo90:.4f}, {found.hi90:.4f}], against a margin of {within}."
         )
         verdict: Verdict = "inconclusive" if same is None else "supported" if same else "refuted"
-        return verdict, words, found.p_value if found.testable else None
+        p = None
+        if same is not None:
+            p = equivalence_p(found, margin) if same else beyond_p(found, margin)
+        return verdict, words, p
     inside = 1 - margin <= ratio.value <= 1 + margin
     if inside:
         tips = equivalence_tips_at(ratio.value, margin)
@@ -134,5 +145,4 @@ def _runs(
 
 
 def _repeats(ratio: Quantity, margin: float) -> int:
-    gap = margin - abs(math.log(ratio.value))
-    return runs_to_resolve(gap if gap > 0 else margin, PLAUSIBLE_RUN_SD)
+    return runs_for_equivalence(ratio.value, margin, PLAUSIBLE_RUN_SD)

@@ -7,6 +7,7 @@ An expectation that no load bears out is refuted; one that some bear out is name
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from analysis.capacity import capacity
@@ -26,6 +27,7 @@ from analysis.dataset import Cell
 from analysis.evidence import Evidence, Experiment, Judgement, Missing, single
 from analysis.metrics import label_of
 from analysis.model import Verdict
+from analysis.stats import joint_p
 from analysis.wording import listing, percent, plural, show
 
 
@@ -43,6 +45,9 @@ class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """slots_cover: only loads that the baseline's slots hold with room to spare."""
     margin: float = 5.0
     """Percent of improvement that still counts as no gain."""
+
+
+Pair = tuple[Cell, Cell, Contrast]
 
 
 def judge(claim: Claim, ev: Evidence) -> Judgement:
@@ -107,6 +112,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         ),
         assumptions=tuple(left_out),
         confounds=moved(pairs[0][0].arm, pairs[0][1].arm),
+        p_value=_p_value(claim, sides),
         flips=f"loads at which {claim.treatment} is {what}"
         if verdict == "refuted"
         else f"one load at which {claim.treatment} clearly is not {what}",
@@ -119,6 +125,15 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         if single(cells)
         else None,
     )
+
+
+def _p_value(claim: Claim, sides: Mapping[str, Sequence[Pair]]) -> float | None:
+    """Every comparison on the deciding side must hold; "no gain" is no test of a difference."""
+    deciding = sides["against"] or sides["for"]
+    if claim.expects == "no_gain" and not sides["against"]:
+        return None
+    one = claim.expects == "no_gain"
+    return joint_p([found.comparison for _, _, found in deciding], every=not one)
 
 
 def _measured(claim: Claim, ev: Evidence) -> str:

@@ -18,7 +18,14 @@ and S) this bounds each cause:
 from __future__ import annotations
 
 from analysis.claims import ClaimBase
-from analysis.claims._causes import Cause, first_token, pool, throughput, token_gaps
+from analysis.claims._causes import (
+    Cause,
+    first_token,
+    pool,
+    throughput,
+    token_gaps,
+    unstated_limits,
+)
 from analysis.claims._common import contrast, contrast_text, moved
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement
 from analysis.metrics import label_of, metric_of
@@ -41,6 +48,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     treat = ev.cell(claim.treatment, claim.workload, claim.concurrency)
     metric = metric_of(claim.metric)
     before, after = ev.need(base, claim.metric), ev.need(treat, claim.metric)
+    slots_matter = claim.cause == "kv_pool" or (metric is not None and metric.unit == "s")
     if claim.cause == "kv_pool":
         verdict, reasons, numbers = pool(base, treat)
     elif metric is not None and metric.name.endswith("throughput"):
@@ -72,6 +80,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         verdict,
         reasons,
         numbers,
+        assumptions=unstated_limits(base, treat) if slots_matter else (),
         confounds=moved(base.arm, treat.arm),
         flips=_FLIPS[claim.cause],
         cells=(base, treat),

@@ -15,7 +15,7 @@ from typing import Literal
 
 from analysis.claims import ClaimBase
 from analysis.claims._common import compare_runs, moved, rounded
-from analysis.evidence import BadClaim, Evidence, Judgement, Missing, again, single
+from analysis.evidence import REPEATS, BadClaim, Evidence, Judgement, Missing, again, single
 from analysis.model import Verdict
 from analysis.quantity import Quantity
 from analysis.reference import (
@@ -86,7 +86,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         confounds = moved(arms[0], arms[1])
     experiment = None
     if cells and single(cells):
-        experiment = again(*cells, repeats=5)
+        experiment = again(*cells, repeats=REPEATS)
     return Judgement(
         verdict,
         tuple(reasons),
@@ -168,10 +168,9 @@ def _compare(
     repeats = _repeats(claim, ev)
     hits = sum(_rounds_to(claim, value, target) for value in repeats)
     if hits:
-        return (
-            "supported",
-            f"the mean of {len(repeats)} runs, and {hits} of them rounds to {printed}",
-        )
+        verb = "rounds" if hits == 1 else "round"
+        words = f"the mean of {len(repeats)} runs, and {hits} of them {verb} to {printed}"
+        return "supported", words
     if observed.hi >= lo and observed.lo <= hi:
         return (
             "inconclusive",

@@ -7,6 +7,7 @@ that clearly says otherwise refutes the claim; one within rounding or noise leav
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from analysis.claims import ClaimBase
@@ -23,6 +24,7 @@ from analysis.dataset import Cell
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Missing, single
 from analysis.metrics import label_of
 from analysis.model import Verdict
+from analysis.stats import joint_p
 from analysis.wording import listing, plural, show, signed_percent
 
 
@@ -39,6 +41,9 @@ class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Empty: every workload on which it was measured."""
     concurrency: tuple[int, ...] = ()
     """Empty: every load at which it and another arm were measured."""
+
+
+Pairs = Sequence[tuple[Cell, Cell, Contrast]]
 
 
 def judge(claim: Claim, ev: Evidence) -> Judgement:
@@ -111,6 +116,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         if verdict_ != "refuted"
         else "every load at which it is not, measured again and reversed",
         cells=cells,
+        p_value=_p_value(for_, against),
         experiment=Experiment(
             (claim.arm, *dict.fromkeys(other.arm.name for _, other, _ in settle)),
             settle[0][0].workload,
@@ -147,6 +153,13 @@ def _words(mine: Cell, other: Cell, found: Contrast, claim: Claim) -> str:
         f"{mine.workload} at {mine.concurrency} in flight: {values} "
         f"({signed_percent(found.ratio.value - 1)}; {found.reason})."
     )
+
+
+def _p_value(for_: Pairs, against: Pairs) -> float | None:
+    """One clear case against refutes; else every comparison must hold."""
+    if against:
+        return joint_p([found.comparison for _, _, found in against], every=False)
+    return joint_p([found.comparison for _, _, found in for_], every=True)
 
 
 def _each(count: int) -> str:

@@ -20,7 +20,7 @@ from analysis.dataset import Cell
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Missing
 from analysis.model import Estimate, Figure, Source, Verdict
 from analysis.quantity import Quantity, constant, quantity
-from analysis.wording import percent, show, span
+from analysis.wording import percent, plural, show, span
 
 TOLERANCE = 0.10
 """A forecast within this share of the TTFT seen counts as met."""
@@ -81,7 +81,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         if len(confounds) > 0 and verdict == "supported":
             reasons = (
                 *reasons,
-                f"{len(confounds)} other fields moved too; that the wait is one "
+                f"{plural(len(confounds), 'other field')} moved too; that the wait is one "
                 "for slots is settled by counting, not by the comparison.",
             )
     return Judgement(

@@ -242,6 +242,9 @@ def _weigh(claim: Claim, ev: Evidence, study: Study, chosen: Cell, other: Cell) 
         f"{chosen.arm.name} against {other.arm.name} on {chosen.workload} at "
         f"{chosen.concurrency} in flight ({study.name}): {changes}"
     )
+    lacking = [label_of(m) for m in claim.metrics if m not in {c.metric for c in found}]
+    if lacking:
+        words += f" ({listing(lacking)} not printed)"
     numbers = tuple(
         ratio_estimate(
             c,

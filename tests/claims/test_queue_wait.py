@@ -50,7 +50,7 @@ def test_other_fields_that_moved_are_counted() -> None:
     found = wait(slotted(block_size=32), free(), limit="max_num_seqs", reference="free")
     assert found.verdict == "supported"
     assert found.confounds == ("block_size: not stated against 32",)
-    assert "1 other fields moved too" in found.reasons[-1]
+    assert "1 other field moved too" in found.reasons[-1]
 
 
 def test_slots_of_an_unnamed_kind_are_counted_the_same() -> None:

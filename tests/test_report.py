@@ -1,0 +1,469 @@
+"""The report as files: links lead to pages, hostile names do no harm, nothing stale stays."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import posixpath
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from analysis.claims import kinds
+from analysis.model import Outcome, Skipped, Source
+from analysis.pipeline import Analysis, analyse
+from analysis.report import MANIFEST, TOP, markdown_table, pages, run_rows, summary_rows, write
+from tests import reports
+from tests.builders import arm, cell, figure, printed, run, startup, study
+from tests.test_markdown import TEXTS, Page, converter, seen
+
+ROOT = Path(__file__).parents[1]
+LINK = re.compile(r"(?<!\\)\]\(([^)\s]+)\)")
+HOSTILE = [
+    "../../x", "/etc/passwd", "", "..", "a b", "a/b", "A-B", "index", "README", "rules", "findings",
+    "findings.json", "index.md", "runs.csv", "arms", "claims", "](http://evil) [x", "<script>x",
+    '--8<-- "index.md"', "a|b", "x" * 300, "漢" * 300, "é\u202e\x00\n", "con", "#", "{{ 7 * 7 }}",
+]  # fmt: skip
+
+
+def targets(files: dict[str, str]) -> list[tuple[str, str]]:
+    """(page, file that it links to) of every link in the Markdown pages."""
+    found = []
+    for page, source in files.items():
+        if page.endswith(".md"):
+            for target in LINK.findall(source):
+                path = target.partition("#")[0]
+                found.append((page, posixpath.normpath(posixpath.join(page, "..", path))))
+    return found
+
+
+def everything(text: str, name: str | None = None) -> Analysis:
+    """An analysis in which each thing that a file can say is this text."""
+    of = text if name is None else name
+    log = replace(
+        startup({"kv_tokens": 1000.0}, arm=of, file=text, config={text: text, "flag": text}),
+        source=Source(text, text),
+    )
+    known = arm(of, log, about=text, model=text, host=text)
+    known = replace(known, config={text: text, **known.config})
+    one = run(
+        {"failed": 1}, id=text, arm=of, workload=text, config={text: text}, file=text, key=text
+    )
+    capped = cell(known, one)
+    free = cell(known, replace(one, id=text + "2", concurrency=None), concurrency=None)
+    right = cell("plain", run(id="plain", arm="plain", workload=text))
+    number = reports.estimate(
+        1.0, 0.5, 2.0, name=text, definition=text, interval=text, warnings=(text, text),
+        sources=(Source(text, text), Source("", text)),
+    )  # fmt: skip
+    check = Outcome("SA101", text, "SUSPECT", text, text)
+    full: dict[str, Any] = {
+        "says": text, "said_in": text, "reasons": (text, text), "numbers": (number,),
+        "assumptions": (text, text), "confounds": (text, text), "flips": text,
+        "next_experiment": text, "checks": (check, replace(check, run=text + "3")),
+    }  # fmt: skip
+    findings = [reports.finding("first", of, **full), reports.finding(of, of, repeats="first")]
+    found = study(capped, free, right, name=of, title=text, about=text, warnings=[text, text])
+    return reports.analysis(
+        reports.report(found, findings), skipped=[Skipped(text, text), Skipped("", text)]
+    )
+
+
+# ---- the shipped results
+
+
+@pytest.fixture(scope="module")
+def shipped() -> dict[str, str]:
+    return pages(analyse(ROOT / "results"))
+
+
+def test_every_link_of_the_shipped_report_leads_to_one_of_its_pages(
+    shipped: dict[str, str],
+) -> None:
+    found = targets(shipped)
+    assert len(found) > 500
+    assert [link for link in found if link[1] not in shipped] == []
+
+
+def test_every_page_of_the_shipped_report_is_linked(shipped: dict[str, str]) -> None:
+    linked = {target for _, target in targets(shipped)}
+    alone = [page for page in shipped if page.endswith(".md") and page not in linked]
+    # An arm of study.toml that no run belongs to is reached from no table.
+    assert {page for page in alone if "/arms/" not in page} <= {"index.md"}
+
+
+def test_the_shipped_report_holds_its_data_and_its_schema(shipped: dict[str, str]) -> None:
+    assert set(TOP) == {name for name in shipped if "/" not in name}
+    assert json.loads(shipped["findings.json"])["schema"] == 1
+    assert shipped["findings.schema.json"] == (
+        ROOT / "analysis/schema/findings.schema.json"
+    ).read_text("utf-8")
+
+
+def test_every_kind_has_its_place_on_the_rules_page(shipped: dict[str, str]) -> None:
+    # Claim pages link to the heading of their kind.
+    source = converter().reset().convert(shipped["rules.md"])
+    for name in kinds():
+        assert f'id="{name.replace("_", "-")}"' in source
+
+
+def test_pages_end_in_one_newline_and_have_no_empty_lines_in_a_row(shipped: dict[str, str]) -> None:
+    for name, source in shipped.items():
+        if name.endswith(".md"):
+            assert source.endswith("\n")
+            assert not re.search(r"\n\n\n|[ \t]\n|\A\n|\n\n\Z", source), name
+
+
+# ---- names
+
+
+def hostile(names: list[str]) -> Analysis:
+    """A study of each name, with arms and claims of all names."""
+    found = []
+    for name in names:
+        cells = [
+            cell(replace(arm(one), study=name), run(id=f"{name} {one}", arm=one)) for one in names
+        ]
+        findings = [reports.finding(one, name, says=one or "empty") for one in names]
+        findings.append(reports.finding("again", name, repeats="a b"))
+        found.append(reports.report(study(*cells, name=name), findings))
+    return reports.analysis(*found)
+
+
+def test_hostile_names_have_a_page_each_within_the_report() -> None:
+    names = [*HOSTILE[:9], HOSTILE[11]]
+    files = pages(hostile(names))
+    # A page for each study, and in each study one for each arm and each claim.
+    assert len(files) == len(TOP) + len(names) * (1 + len(names) + len(names) + 1)
+    for path in files:
+        parts = path.split("/")
+        assert posixpath.normpath(path) == path
+        assert not path.startswith(("/", ".."))
+        assert len(parts) in (1, 2, 3)
+        assert all(len(part.encode()) < 200 for part in parts)
+    folded = [path.casefold() for path in files]
+    assert len(set(folded)) == len(files)
+    folders = {path.split("/")[0].casefold() for path in files if "/" in path}
+    tops = {name.casefold() for name in TOP} | {"rules", "readme.md"}
+    assert not folders & tops
+    assert [link for link in targets(files) if link[1] not in files] == []
+
+
+def test_a_repeat_links_to_the_page_of_the_first_even_where_names_collide() -> None:
+    findings = [
+        reports.finding("a b", reasons=("The first.",)),
+        reports.finding("a/b", reasons=("The second.",)),
+        reports.finding("again", repeats="a/b"),
+    ]
+    files = pages(reports.analysis(reports.report(study(cell()), findings)))
+    ((_, target),) = [
+        link for link in targets({"s/claims/again.md": files["s/claims/again.md"]})
+        if "/claims/" in link[1]
+    ]  # fmt: skip
+    assert "The second." in files[target]
+
+
+def test_hostile_names_can_be_written_and_stay_below_the_folder(tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "out"
+    count, _ = write(hostile(HOSTILE[:6]), out)
+    assert count == len([p for p in out.rglob("*") if p.is_file()]) - 1  # the list of files
+    assert [p for p in tmp_path.rglob("*") if p.is_file() and out not in p.parents] == []
+
+
+def test_long_names_can_be_written(tmp_path: Path) -> None:
+    write(hostile(["x" * 300, "x" * 301, "漢" * 300, "a b"]), tmp_path)
+
+
+# ---- what pages say
+
+
+PLAIN = {name: Page(text) for name, text in pages(everything("BASE")).items() if name[-3:] == ".md"}
+
+
+def skeleton(page: Page) -> list[tuple[str, str]]:
+    """The tags and their classes: what targets and identifiers are made of text does not show."""
+    return [(tag, dict(attrs).get("class") or "") for tag, attrs in page.tags]
+
+
+@settings(deadline=None, max_examples=20)
+@given(text=st.one_of(TEXTS, st.sampled_from(HOSTILE)))
+def test_no_text_changes_the_structure_of_any_page(text: str) -> None:
+    assume(seen(text))
+    # Names of pages come from the names, so those stay; everything else is the text.
+    files = pages(everything(text, name="BASE"))
+    assert files.keys() >= PLAIN.keys()
+    for name, plain in PLAIN.items():
+        page = Page(files[name])
+        assert skeleton(page) == skeleton(plain), name
+        assert "BASE" in page.text or seen(text).split()[0] in page.text or name == "rules.md"
+
+
+@settings(deadline=None, max_examples=10)
+@given(text=TEXTS)
+def test_no_name_changes_the_structure_of_any_page(text: str) -> None:
+    assume(seen(text))
+    assume(text not in ("plain", "first"))
+    files = pages(everything(text))
+    assert len(files) == len(PLAIN) + len(TOP) - 2
+    shapes = sorted(map(str, (skeleton(page) for page in PLAIN.values())))
+    assert shapes == sorted(
+        str(skeleton(Page(files[name]))) for name in files if name.endswith(".md")
+    )
+    assert [link for link in targets(files) if link[1] not in files] == []
+
+
+def claim_page(**more: Any) -> str:
+    one = reports.report(study(cell()), [reports.finding("c", **more)])
+    return pages(reports.analysis(one))["s/claims/c.md"]
+
+
+def row(source: str, first: str) -> list[str]:
+    (line,) = [line for line in source.splitlines() if line.startswith(f"| {first} |")]
+    return [part.strip() for part in line.strip("|").split(" | ")]
+
+
+def test_a_number_is_shown_with_as_many_digits_as_its_interval_deserves() -> None:
+    number = reports.estimate(0.0431, 0.04305, 0.04315, name="ITL", unit="s", interval="rounding",
+                              definition="gaps")  # fmt: skip
+    shown = row(claim_page(numbers=(number,)), "ITL")
+    assert shown == ["ITL", "43.10 ms", r"\[43.05, 43.15\]", "rounding", "gaps"]
+
+
+def test_an_exact_number_has_no_interval() -> None:
+    number = reports.estimate(12.0, name="slots")
+    assert row(claim_page(numbers=(number,)), "slots")[1:3] == ["12", "-"]
+
+
+def test_a_number_that_is_not_defined_is_said_to_be_so() -> None:
+    number = reports.estimate(math.nan, -math.inf, math.inf, name="n")
+    assert row(claim_page(numbers=(number,)), "n")[1:3] == ["not defined", r"\[-∞, ∞\]"]
+
+
+def test_figures_are_listed_once_with_all_numbers_that_rest_on_them() -> None:
+    source = Source("a.csv", "row 1, x")
+    numbers = (
+        reports.estimate(1, name="one", sources=(source, Source("whole.csv", ""))),
+        reports.estimate(2, name="two", sources=(source, Source("", "stated: 2"))),
+        reports.estimate(3, name="two", sources=(source,)),
+    )
+    text = claim_page(numbers=numbers).partition("## Where the numbers are")[2]
+    assert row(text, "<code>a.csv</code>")[1:] == ["<code>row 1, x</code>", "one; two"]
+    assert row(text, "<code>whole.csv</code>")[1:] == ["<code>the whole file</code>", "one"]
+    assert row(text, "the sentence itself")[1:] == ["<code>stated: 2</code>", "two"]
+
+
+def test_a_claim_without_numbers_says_so() -> None:
+    assert "No number of a file was used." in claim_page()
+
+
+def test_a_check_that_many_runs_fail_is_one_row() -> None:
+    checks = tuple(Outcome("SA103", "failures", "SUSPECT", f"{n} failed", f"r{n}") for n in "1234")
+    worse = Outcome("SA103", "failures", "INVALID", "9 failed", "r9")
+    text = claim_page(checks=(*checks, worse))
+    rows = [line for line in text.splitlines() if line.startswith("| SA103")]
+    assert len(rows) == 2
+    assert "r1, r2 and 2 more" in rows[0]
+    assert "1 failed (the first)" in rows[0]
+    assert "(the first)" not in rows[1]
+
+
+def test_a_claim_that_rests_on_nothing_shows_no_level() -> None:
+    assert "evidence:" not in claim_page(level=None, verdict="untestable")
+    assert "evidence: summary of a run (S)" in claim_page()
+
+
+def test_the_index_counts_verdicts_and_says_that_everything_was_read() -> None:
+    findings = [reports.finding(str(n), verdict=v) for n, v in
+                enumerate(["refuted", "supported", "refuted"])]  # fmt: skip
+    index = pages(reports.analysis(reports.report(study(cell()), findings)))["index.md"]
+    assert '<span class="verdict verdict-supported">supported</span> 1 · ' in index
+    assert '<span class="verdict verdict-refuted">refuted</span> 2' in index
+    assert "Nothing: every file below the results folder was read." in index
+
+
+def test_a_study_without_claims_and_without_trouble() -> None:
+    found = pages(reports.analysis(study(cell())))
+    assert "Every check of every run passed or did not apply." in found["s/index.md"]
+    assert "## Claims" not in found["s/index.md"]
+    assert "verdict-supported" not in found["index.md"]
+
+
+def test_a_failed_check_stands_on_the_page_of_its_study() -> None:
+    found = pages(reports.analysis(study(cell("base", run({"failed": 90}, id="r")))))
+    shown = row(found["s/index.md"].partition("did not pass")[2], "<code>r</code>")
+    assert shown[1] == "SA103 failures"
+    assert "verdict-invalid" in shown[2]
+
+
+def test_an_arm_shows_its_settings_and_what_its_server_said() -> None:
+    log = startup(
+        {"kv_bytes": printed("kv_bytes", "16.40", 2.0**30, "B", file="x.log"),
+         "kv_tokens": figure("kv_tokens", 75_824, "tok")},
+        config={"attention_backend": "FLASH"}, file="x.log",
+    )  # fmt: skip
+    known = arm("base", log, max_num_seqs=8, about="What it is.")
+    page = pages(reports.analysis(study(cell(known))))["s/arms/base.md"]
+    assert "What it is." in page
+    assert row(page, "max_num_seqs") == ["max_num_seqs", "8"]
+    assert row(page, "kv bytes")[1].startswith(r"16.400 GiB \[16.395")
+    assert row(page, "kv tokens")[1] == "75,824 tok"
+    assert row(page, "attention backend")[1:] == ["FLASH", "<code>x.log</code>"]
+    assert "**Where does the time go?**" in page
+
+
+# ---- the printed tables
+
+
+def test_summary_rows_are_the_claims() -> None:
+    findings = [reports.finding("a"), reports.finding("b", level=None, verdict="untestable")]
+    found = summary_rows(reports.analysis(reports.report(study(cell()), findings)))
+    assert found == [
+        ("s", "a", "supported", "S", "A reason."), ("s", "b", "untestable", "-", "A reason."),
+    ]  # fmt: skip
+
+
+def test_run_rows_are_the_cells_of_studies_without_claims() -> None:
+    silent = study(
+        cell("base", run(id="a"), run({"failed": 90}, id="b")),
+        cell("other", run(id="c", arm="other")),
+    )
+    spoken = reports.report(study(cell(), name="t"), [reports.finding("c", "t")])
+    rows = run_rows(reports.analysis(silent, spoken))
+    assert [row[:3] for row in rows] == [
+        ("s", "base on chat, 10 in flight", "INVALID"),
+        ("s", "other on chat, 10 in flight", "VALID"),
+    ]
+    assert rows[1][3].startswith("Binding: client cap.")
+    assert "A stay of 9,900 ms" in rows[1][3]
+
+
+def test_a_markdown_table_escapes_its_cells() -> None:
+    assert markdown_table(("A", "B"), [("a|b", "*c*"), ("d\ne", "")]) == (
+        "| A | B |\n|---|---|\n| a&#124;b | \\*c\\* |\n| d e |  |"
+    )
+
+
+# ---- writing
+
+
+def two(claims: tuple[str, ...] = ("a", "b")) -> Analysis:
+    return reports.analysis(reports.report(study(cell()), [reports.finding(c) for c in claims]))
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {p.relative_to(folder).as_posix(): p.read_bytes()
+            for p in folder.rglob("*") if p.is_file()}  # fmt: skip
+
+
+def test_a_report_is_written_with_the_list_of_its_files(tmp_path: Path) -> None:
+    count, stale = write(two(), tmp_path / "new" / "out")
+    files = tree(tmp_path / "new" / "out")
+    listed = files.pop(MANIFEST).decode().splitlines()
+    assert sorted(files) == listed
+    assert (count, stale) == (len(files), [])
+    assert {name: text.decode() for name, text in files.items()} == pages(two())
+
+
+def test_a_second_report_equals_the_first_to_the_byte(tmp_path: Path) -> None:
+    write(two(), tmp_path)
+    first = tree(tmp_path)
+    assert write(two(), tmp_path)[1] == []
+    assert tree(tmp_path) == first
+
+
+def test_pages_that_are_no_longer_written_go_and_files_of_others_stay(tmp_path: Path) -> None:
+    write(two(), tmp_path)
+    mine = tmp_path / "s" / "claims" / "mine.md"
+    mine.write_text("mine")
+    (tmp_path / "README.md").write_text("mine")
+    assert write(two(("b",)), tmp_path)[1] == ["s/claims/a.md"]
+    assert not (tmp_path / "s/claims/a.md").exists()
+    assert mine.exists()
+    assert (tmp_path / "README.md").read_text() == "mine"
+
+
+def test_a_page_that_was_removed_by_hand_is_no_trouble(tmp_path: Path) -> None:
+    write(two(), tmp_path)
+    (tmp_path / "s/claims/a.md").unlink()
+    assert write(two(("b",)), tmp_path)[1] == ["s/claims/a.md"]
+
+
+def test_a_claim_renamed_in_case_only_keeps_its_page(tmp_path: Path) -> None:
+    write(two(("claim",)), tmp_path)
+    write(two(("Claim",)), tmp_path)
+    assert "s/claims/Claim.md" in tree(tmp_path)
+
+
+def test_a_list_of_files_that_points_elsewhere_removes_nothing(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("x")
+    out = tmp_path / "out"
+    write(two(), out)
+    (out / MANIFEST).write_text(f"../victim\n{victim}\n\ns/../../victim\n")
+    assert write(two(), out)[1] == []
+    assert victim.exists()
+
+
+def test_a_list_of_files_that_is_no_text_is_left_aside(tmp_path: Path) -> None:
+    (tmp_path / MANIFEST).write_bytes(b"\xff\xfe")
+    assert write(two(), tmp_path)[1] == []
+
+
+def in_place_of_a_folder(out: Path) -> None:
+    out.mkdir()
+    (out / "s").write_text("a file")
+
+
+def in_place_of_the_report(out: Path) -> None:
+    out.write_text("a file")
+
+
+def in_place_of_a_page(out: Path) -> None:
+    (out / "index.md").mkdir(parents=True)
+
+
+@pytest.mark.parametrize(
+    "block", [in_place_of_a_folder, in_place_of_the_report, in_place_of_a_page]
+)
+def test_a_folder_that_cannot_be_written_is_the_callers_error(
+    tmp_path: Path, block: Callable[[Path], None]
+) -> None:
+    block(tmp_path / "out")
+    with pytest.raises(OSError):
+        write(two(), tmp_path / "out")
+
+
+# ---- the site
+
+
+def test_a_strict_site_can_be_built_of_hostile_results(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    shutil.copytree(
+        ROOT / "docs", tmp_path / "docs",
+        ignore=lambda folder, names: [n for n in names if folder.endswith("findings")
+                                      and n != "README.md"],
+    )  # fmt: skip
+    names = ["../../x", "README", "rules", "é 漢", "a b", "A-B"]
+    texts = [everything(text) for text in ('--8<-- "index.md"', "](x.md) <b>", "[x](y.md){: .z }")]
+    found = [*hostile(names).studies, *(report for one in texts for report in one.studies)]
+    write(reports.analysis(*found), tmp_path / "docs" / "findings")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", "site"],
+        cwd=tmp_path, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    site = tmp_path / "site" / "findings"
+    assert (site / "x" / "index.html").is_file()
+    assert (site / "rules-2" / "index.html").is_file()
+    assert "How verdicts are reached" in (site / "rules" / "index.html").read_text("utf-8")
