@@ -41,7 +41,7 @@ def load(root: Path, *, jobs: int = 1, only: Collection[str] = ()) -> Dataset:
         base = folders.get(folder, root / folder)
         studies.append(_study(root, base, folder, members, skipped))
         skipped.extend(studies[-1].skipped)
-    studies = [study for study in studies if study.cells or study.claims or study.lengths]
+    studies = [study for study in studies if _holds_something(study)]
     studies.sort(key=lambda study: (study.spec.order, study.name))
     _distinct(studies)
     if only:
@@ -67,6 +67,11 @@ def _study_folders(root: Path) -> dict[str, Path]:
         if not p.is_symlink() and _has_spec(p)
     }
     return found or {"": root}
+
+
+def _holds_something(study: Study) -> bool:
+    """Whether a study is worth a page, or holds what claims of other studies may rest on."""
+    return bool(study.cells or study.claims or study.lengths or study.quoted or study.help_texts)
 
 
 def _has_spec(folder: Path) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from analysis.accounting import in_words
 from analysis.capacity import binds, capacity, reference_prefill, running_slots
 from analysis.checks import check_cell, verdict
-from analysis.claims._common import compare_runs, decide, moved
+from analysis.claims._common import compare_runs, decide, differences
 from analysis.dataset import Cell, Study
 from analysis.evidence import Experiment, level_of, single
 from analysis.floor import step_floor
@@ -185,7 +185,7 @@ def _differ(study: Study, baseline: Cell, treatment: Cell) -> Finding:
             continue
         ratio: Quantity = (right / left).as_unit("")
         comparison = compare_runs(baseline, treatment, name)
-        direction, why = decide(ratio, comparison)
+        direction, why = decide(ratio, comparison, name)
         numbers.append(ratio.estimate(f"{label_of(name)} ratio"))
         word = {"higher": "higher", "lower": "lower", "undecided": "not told apart"}[direction]
         reasons.append(
@@ -210,7 +210,7 @@ def _differ(study: Study, baseline: Cell, treatment: Cell) -> Finding:
             (*baseline.assumptions, *treatment.assumptions),
             {source for number in numbers for source in number.sources},
         ),
-        moved(baseline.arm, treatment.arm),
+        differences(baseline, treatment),
         failed_checks((baseline, treatment)),
         next_experiment=command(
             study, Experiment((a, b), baseline.workload, (baseline.concurrency or 1,))

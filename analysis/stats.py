@@ -22,12 +22,31 @@ _Z_TWO_SIDED = float(sps.norm.ppf(0.5 + CONFIDENCE / 2))
 _Z_ONE_SIDED = float(sps.norm.ppf(CONFIDENCE))
 
 PLAUSIBLE_RUN_SD = 0.013
-"""Relative run-to-run standard deviation that a single run must be taken to have.
+"""Relative run-to-run standard deviation that a single run of a mean must be taken to have.
 
 The greatest seen between repeats of one vLLM configuration whose spread is known: pooled 0.1 %
-on one L40S host, 0.6 to 1.3 % on one H200 host. A statement that falls with a spread this
-small is not settled by single runs.
+on one L40S host, 0.6 to 1.3 % on one H200 host, for throughput, ITL, TPOT and end-to-end means.
+A statement that falls with a spread this small is not settled by single runs.
 """
+
+LEAST_RUN_SD = 0.001
+"""The smallest spread seen between repeats (one L40S host): what a quiet host may have."""
+
+PLAUSIBLE_TTFT_SD = 0.03
+"""The same for mean and median TTFT, which hold the client's start-up burst and every hiccup of a
+queue: 0.4 to 1.1 % between records of one campaign (results/book-ch09), more between campaigns."""
+
+PLAUSIBLE_TAIL_SD = 0.10
+"""The same for p90 and beyond: two records of one configuration differ by 13.8 % in p99 TTFT, a
+standard deviation of 9.1 % (results/book-ch09)."""
+
+
+def plausible_sd(metric: str) -> float:
+    """The run-to-run spread that a single run of this figure must be taken to have."""
+    prefix, _, rest = metric.partition("_")
+    if prefix[:1] == "p" and prefix[1:2].isdigit() and float(prefix[1:]) >= 90:
+        return PLAUSIBLE_TAIL_SD
+    return PLAUSIBLE_TTFT_SD if rest == "ttft" or metric == "ttft" else PLAUSIBLE_RUN_SD
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +78,19 @@ class Comparison:
     hi90: float = math.inf
     se: float = math.inf
     df: float = math.nan
+
+    @property
+    def repeated(self) -> bool:
+        """Whether a spread between runs is known at all."""
+        return math.isfinite(self.se)
+
+    def interval(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
+        """Interval of the ratio between runs at another confidence; (0, inf) for single runs."""
+        if not self.repeated:
+            return 0.0, math.inf
+        half = float(sps.t.ppf(0.5 + confidence / 2, self.df)) * self.se
+        mean = math.log(self.ratio)
+        return _exp(mean - half), _exp(mean + half)
 
     @property
     def testable(self) -> bool:
@@ -114,6 +146,18 @@ def compare(
             "Welch's t on log ratios",
             permutation_least_p(len(a), len(b)),
         )
+    if len(a) > 1 or len(b) > 1:
+        many = a if len(a) > 1 else b
+        # The spread of the arm that was repeated stands for the other one too.
+        return _with_t(
+            mean,
+            float(many.std(ddof=1)) * math.sqrt(1 / len(a) + 1 / len(b)),
+            len(many) - 1,
+            len(a),
+            len(b),
+            "t on log ratios with the repeated arm's spread",
+            permutation_least_p(len(a), len(b)),
+        )
     return Comparison(
         math.exp(mean),
         0.0,
@@ -121,7 +165,7 @@ def compare(
         len(a),
         len(b),
         "single runs",
-        warnings=("one run in an arm: no spread between runs is known",),
+        warnings=("one run an arm: no spread between runs is known",),
     )
 
 
@@ -187,9 +231,13 @@ def sign_flip_least_p(n: int) -> float:
     return min(1.0, 2.0 ** (1 - n))
 
 
-def difference_tips_at(ratio: float) -> float:
-    """Run-to-run sd (relative) below which a single-run difference stands: |ln r| / (1.96 √2)."""
-    return abs(math.log(ratio)) / (_Z_TWO_SIDED * math.sqrt(2))
+def difference_tips_at(ratio: float, family: int = 1) -> float:
+    """Run-to-run sd (relative) below which a single-run difference stands: |ln r| / (1.96 √2).
+
+    `family`: of how many comparisons this is one that may be picked (Bonferroni).
+    """
+    z = float(sps.norm.ppf(1 - (1 - CONFIDENCE) / 2 / family))
+    return abs(math.log(ratio)) / (z * math.sqrt(2))
 
 
 def equivalence_tips_at(ratio: float, margin: float) -> float:
@@ -255,20 +303,6 @@ def joint_p(comparisons: Sequence[Comparison], *, every: bool) -> float | None:
     if len(found) < len(comparisons) or not found:
         return None
     return max(found) if every else min(1.0, min(found) * len(found))
-
-
-def pooled_sd(groups: Sequence[Sequence[float]]) -> tuple[float, int] | None:
-    """Relative run-to-run sd of repeats of like cells, and its degrees of freedom.
-
-    Only for groups of one kind of cell: a spread pooled over unlike cells covers 76 to 100 %.
-    """
-    squares, df = 0.0, 0
-    for group in groups:
-        if len(group) > 1:
-            logs = np.log(np.asarray(group, float))
-            squares += float(((logs - logs.mean()) ** 2).sum())
-            df += len(group) - 1
-    return (math.sqrt(squares / df), df) if df else None
 
 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:

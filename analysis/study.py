@@ -36,6 +36,8 @@ class ArmSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     router: str = ""
     """Routing policy in front of the replicas; empty for none."""
     interconnect: str = ""
+    clients: int = 1
+    """Load clients that drove it side by side, each with its own prompts and cap."""
     host: str = ""
     version: str = ""
     quantization: str = ""

@@ -121,6 +121,26 @@ def test_a_study_of_claims_or_lengths_alone_is_kept_and_one_of_nothing_is_not(
     assert [study.name for study in load(tmp_path).studies] == ["claims", "lengths"]
 
 
+def test_a_study_of_texts_or_quoted_figures_alone_is_kept_for_claims_of_others(
+    tmp_path: Path,
+) -> None:
+    text(tmp_path / "help" / "study.toml")
+    text(tmp_path / "help" / "serve.txt", "usage: vllm serve [-h]\n")
+    text(tmp_path / "quoted" / "study.toml")
+    text(tmp_path / "quoted" / "q.csv", "q,v,u\nTTFT,5,ms\n")
+    text(
+        tmp_path / "quoted" / "q.toml",
+        'table = "q.csv"\nholds = "quoted"\nsaid_in = "x"\n'
+        '[columns.q]\nfield = "quantity"\n[columns.v]\nfield = "value"\n'
+        '[columns.u]\nfield = "unit"\n',
+    )
+    found = load(tmp_path)
+    assert found.skipped == ()
+    assert [study.name for study in found.studies] == ["help", "quoted"]
+    assert found.studies[0].help_texts[0].command == "vllm serve"
+    assert list(found.studies[1].quoted[0].figures) == ["TTFT"]
+
+
 def test_hidden_folders_and_plain_files_are_no_studies(tmp_path: Path) -> None:
     text(tmp_path / ".hidden" / "study.toml", 'name = "hidden"\n')
     result(tmp_path / "a" / "1.json")

@@ -195,7 +195,7 @@ def skeleton(page: Page) -> list[tuple[str, str]]:
     return [(tag, dict(attrs).get("class") or "") for tag, attrs in page.tags]
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=12)
 @given(text=st.one_of(TEXTS, st.sampled_from(HOSTILE)))
 def test_no_text_changes_the_structure_of_any_page(text: str) -> None:
     assume(seen(text))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,15 +17,18 @@ from statsmodels.stats.weightstats import ttost_ind, ttost_paired
 from analysis.stats import (
     CONFIDENCE,
     Comparison,
+    beyond_p,
     compare,
     difference_tips_at,
+    equivalence_p,
     equivalence_tips_at,
     equivalent,
     holm,
     interval_of_mean,
+    joint_p,
     permutation_least_p,
-    pooled_sd,
     requests_for_percentile,
+    runs_for_equivalence,
     runs_to_resolve,
     sign_flip_least_p,
 )
@@ -504,4 +508,4 @@ def test_runs_for_equivalence_reach_eighty_percent_power() -> None:
     )
     assert hits / 600 == pytest.approx(0.8, abs=0.05)
     assert runs_for_equivalence(1.0, 0.5, 0.001) == 5
-    assert runs_for_equivalence(1.2, 0.01, 0.01) == runs_for_equivalence(1.0, 0.01, 0.01) + 0
+    assert runs_for_equivalence(1.2, 0.01, 0.01) == runs_for_equivalence(1.0, 0.01, 0.01)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.dataset import Arm, Cell, differing
@@ -11,8 +11,11 @@ from analysis.evidence import BadClaim, Direction, Evidence, Missing
 from analysis.metrics import label_of, metric_of
 from analysis.model import Estimate, Scalar
 from analysis.quantity import Quantity
-from analysis.stats import PLAUSIBLE_RUN_SD, Comparison, compare, difference_tips_at
-from analysis.wording import listing, percent, signed_percent, span
+from analysis.stats import CONFIDENCE, Comparison, compare, difference_tips_at, plausible_sd
+from analysis.wording import listing, percent, show, signed_percent, span
+
+SAME_LENGTH = 0.05
+"""Mean output lengths further apart than 5 % are named as a confound."""
 
 _MOVED_BY_DESIGN = frozenset({"host", "gpus"})
 """Fields that follow from others and would only repeat them in a list of confounds."""
@@ -31,11 +34,16 @@ class Contrast:
     """Why the direction stands or not, with the tipping spread or the interval."""
 
 
-def contrast(ev: Evidence, baseline: Cell, treatment: Cell, metric: str) -> Contrast:
-    """Compare two cells; a direction needs more than rounding and run-to-run noise."""
+def contrast(
+    ev: Evidence, baseline: Cell, treatment: Cell, metric: str, family: int = 1
+) -> Contrast:
+    """Compare two cells; a direction needs more than rounding and run-to-run noise.
+
+    `family`: of how many comparisons this is one that alone may decide (Bonferroni).
+    """
     ratio = (ev.need(treatment, metric) / ev.need(baseline, metric)).as_unit("")
     comparison = compare_runs(baseline, treatment, metric)
-    direction, reason = decide(ratio, comparison)
+    direction, reason = decide(ratio, comparison, metric, family)
     return Contrast(metric, ratio, comparison, direction, reason)
 
 
@@ -43,7 +51,7 @@ def ratio_estimate(found: Contrast, name: str, definition: str = "") -> Estimate
     """A contrast as shown: between repeats with their interval, else with the rounding's."""
     plain = found.ratio.estimate(name, definition)
     between = found.comparison
-    if between.n_baseline < 2 or between.n_treatment < 2:
+    if not between.repeated:
         return plain
     words = f"95 % between runs ({between.method}, n = {between.n_baseline}, {between.n_treatment})"
     return replace(
@@ -63,34 +71,48 @@ def compare_runs(baseline: Cell, treatment: Cell, metric: str) -> Comparison:
             f"a positive {label_of(metric)} in {baseline.name} and {treatment.name}",
             "ratios need positive figures",
         )
-    seeds = [[run.config.get("seed") for run in cell.runs] for cell in (baseline, treatment)]
-    paired = (
-        seeds[0] == seeds[1] and None not in seeds[0] and len(set(seeds[0])) == len(seeds[0]) > 1
-    )
-    return compare([q.value for q in left], [q.value for q in right], paired=paired)
+    a, b = (_by_seed(cell, found) for cell, found in ((baseline, left), (treatment, right)))
+    if a is not None and b is not None and a.keys() == b.keys() and len(a) > 1:
+        seeds = sorted(a, key=str)
+        return compare([a[seed] for seed in seeds], [b[seed] for seed in seeds], paired=True)
+    return compare([q.value for q in left], [q.value for q in right])
 
 
-def decide(ratio: Quantity, comparison: Comparison) -> tuple[Direction, str]:
+def _by_seed(cell: Cell, values: Sequence[Quantity]) -> dict[Scalar, float] | None:
+    """Each run's value by the client's seed; None where a seed is missing or used twice."""
+    seeds = [run.config.get("seed") for run in cell.runs]
+    if None in seeds or len(set(seeds)) < len(seeds):
+        return None
+    return dict(zip(seeds, (q.value for q in values), strict=True))
+
+
+def decide(
+    ratio: Quantity, comparison: Comparison, metric: str, family: int = 1
+) -> tuple[Direction, str]:
     """Which way a ratio points, or undecided, and why."""
-    if comparison.n_baseline > 1 and comparison.n_treatment > 1:
+    sd = plausible_sd(metric)
+    tips = difference_tips_at(ratio.value, family)
+    if comparison.repeated:
+        lo, hi = comparison.interval(1 - (1 - CONFIDENCE) / family)
         words = (
             f"{comparison.method}, n = {comparison.n_baseline} and {comparison.n_treatment}: "
-            f"ratio {comparison.ratio:.3f} [{comparison.lo:.3f}, {comparison.hi:.3f}]"
+            f"ratio {comparison.ratio:.3f} [{lo:.3f}, {hi:.3f}]"
         )
         if ratio.lo <= 1 <= ratio.hi and ratio.lo < ratio.hi:
             # Repeats that print alike have no spread to speak of, but the print has.
             return "undecided", f"{words}, equal within the rounding of the print"
-        if comparison.lo > 1:
-            return "higher", words
-        if comparison.hi < 1:
-            return "lower", words
-        return "undecided", f"{words} holds 1"
+        if lo <= 1 <= hi:
+            return "undecided", f"{words} holds 1"
+        few = min(comparison.n_baseline, comparison.n_treatment)
+        if not comparison.testable and tips * math.sqrt(few) < sd:
+            # So few runs may lie close by luck: the spread seen elsewhere is the floor.
+            return "undecided", f"{words}, but so few runs may lie this close by chance"
+        return ("higher" if lo > 1 else "lower"), words
     if ratio.lo <= 1 <= ratio.hi:
         return "undecided", "equal within the rounding of the print"
-    tips = difference_tips_at(ratio.value)
     words = f"single runs: stands while the run-to-run sd is below {percent(tips, 2)}"
-    if tips < PLAUSIBLE_RUN_SD:
-        return "undecided", f"{words}, and {percent(PLAUSIBLE_RUN_SD)} has been seen"
+    if tips < sd:
+        return "undecided", f"{words}, and {percent(sd)} has to be reckoned with"
     return ("higher" if ratio.value > 1 else "lower"), words
 
 
@@ -131,6 +153,20 @@ def contrast_text(found: Contrast, baseline: str, treatment: str) -> str:
         f"{label_of(found.metric)} of {treatment} is {span(found.ratio)} x that of {baseline} "
         f"({change}; {found.reason})"
     )
+
+
+def differences(left: Cell, right: Cell, besides: Collection[str] = ()) -> tuple[str, ...]:
+    """What differs between two cells besides the claimed cause: configuration, and the work done.
+
+    Output lengths that differ by more than 5 % are other work, whatever was asked for.
+    """
+    found = list(moved(left.arm, right.arm, besides))
+    a, b = left.account("mean_output_tokens"), right.account("mean_output_tokens")
+    if a is None or b is None or left.borrows or right.borrows:
+        return tuple(found)
+    if abs(b.value / a.value - 1) > SAME_LENGTH:
+        found.append(f"mean output tokens: {show(a.value)} against {show(b.value)}")
+    return tuple(found)
 
 
 def moved(left: Arm, right: Arm, besides: Collection[str] = ()) -> tuple[str, ...]:

@@ -11,19 +11,20 @@ from __future__ import annotations
 import math
 
 from analysis.claims import ClaimBase
-from analysis.claims._common import compare_runs, moved
+from analysis.claims._common import compare_runs, differences
 from analysis.dataset import Cell
-from analysis.evidence import BadClaim, Evidence, Judgement, again
+from analysis.evidence import REPEATS, BadClaim, Evidence, Judgement, again
 from analysis.model import Verdict
 from analysis.quantity import Quantity
 from analysis.reference import Ref, cells_of, describe, described_beside, is_cell, resolve
 from analysis.stats import (
-    PLAUSIBLE_RUN_SD,
+    LEAST_RUN_SD,
     beyond_p,
     difference_tips_at,
     equivalence_p,
     equivalence_tips_at,
     equivalent,
+    plausible_sd,
     runs_for_equivalence,
 )
 from analysis.wording import percent, signed_percent, span
@@ -61,15 +62,14 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             experiment=again(*cells) if cells else None,
         )
     verdict, words, p = _runs(ev, claim, ratio, margin)
-    arms = [cell.arm for cell in cells]
     return Judgement(
         verdict,
         (f"{subject}: {words[0].lower()}{words[1:]}",),
         numbers,
-        confounds=moved(arms[0], arms[1]),
+        confounds=differences(cells[0], cells[1]),
         flips=f"repeats whose 90 % interval lies on the other side of {claim.margin:g} %",
         cells=cells,
-        experiment=again(*cells, repeats=_repeats(ratio, margin)),
+        experiment=again(*cells, repeats=REPEATS),
         p_value=p,
     )
 
@@ -91,13 +91,14 @@ def _as_printed(cells: tuple[Cell, ...]) -> str:
 def _runs(
     ev: Evidence, claim: Claim, ratio: Quantity, margin: float
 ) -> tuple[Verdict, str, float | None]:
+    sd = plausible_sd(claim.of.metric)
     base, treat = cells_of(ev, claim.against)[0], cells_of(ev, claim.of)[0]
     found = compare_runs(base, treat, claim.of.metric)
     within = percent(margin, 1 if margin < 0.1 else 0)
     # What the rounding of the prints leaves open, no number of repeats settles.
     holds = 1 - margin <= ratio.lo and ratio.hi <= 1 + margin
     beyond_print = ratio.hi < 1 - margin or ratio.lo > 1 + margin
-    if found.n_baseline > 1 and found.n_treatment > 1:
+    if found.repeated:
         same = equivalent(found, margin)
         if (same and not holds) or (same is False and not beyond_print):
             same = None
@@ -118,19 +119,21 @@ def _runs(
             f"Single runs: “within {within}” stands only while the run-to-run sd is below "
             f"{percent(tips, 3)}"
         )
-        if tips >= PLAUSIBLE_RUN_SD and not holds:
+        if tips >= sd and not holds:
             return "inconclusive", f"{words}, and the rounding of the prints straddles it.", None
-        if tips >= PLAUSIBLE_RUN_SD:
+        if tips >= sd:
             return (
                 "supported",
-                f"{words}; the greatest seen elsewhere is {percent(PLAUSIBLE_RUN_SD)}.",
+                f"{words}; up to {percent(sd)} has to be reckoned with.",
                 None,
             )
-        more = _repeats(ratio, margin)
+        more = runs_for_equivalence(ratio.value, margin, sd)
+        few = runs_for_equivalence(ratio.value, margin, LEAST_RUN_SD)
         return (
             "inconclusive",
-            f"{words}; up to {percent(PLAUSIBLE_RUN_SD)} has been seen "
-            f"elsewhere. About {more} runs an arm would settle it.",
+            f"{words}; up to {percent(sd)} has to be reckoned with. "
+            f"{few} runs an arm would settle it at an sd of {percent(LEAST_RUN_SD)}, {more} at "
+            f"{percent(sd)}.",
             None,
         )
     beyond = abs(math.log(ratio.value)) - abs(math.log1p(math.copysign(margin, ratio.value - 1)))
@@ -139,10 +142,6 @@ def _runs(
         f"Outside the margin of {within}: stands while the run-to-run sd is below "
         f"{percent(tips, 2)}."
     )
-    if beyond_print and tips >= PLAUSIBLE_RUN_SD:
+    if beyond_print and tips >= sd:
         return "refuted", words, None
     return "inconclusive", words, None
-
-
-def _repeats(ratio: Quantity, margin: float) -> int:
-    return runs_for_equivalence(ratio.value, margin, PLAUSIBLE_RUN_SD)

@@ -18,8 +18,8 @@ from analysis.claims._common import (
     better,
     contrast,
     contrast_text,
+    differences,
     directed,
-    moved,
     ratio_estimate,
     unmeasured,
 )
@@ -111,7 +111,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             for _, treat, found in pairs
         ),
         assumptions=tuple(left_out),
-        confounds=moved(pairs[0][0].arm, pairs[0][1].arm),
+        confounds=differences(pairs[0][0], pairs[0][1]),
         p_value=_p_value(claim, sides),
         flips=f"loads at which {claim.treatment} is {what}"
         if verdict == "refuted"

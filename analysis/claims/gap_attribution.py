@@ -26,7 +26,7 @@ from analysis.claims._causes import (
     token_gaps,
     unstated_limits,
 )
-from analysis.claims._common import contrast, contrast_text, moved
+from analysis.claims._common import contrast, contrast_text, differences
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement
 from analysis.metrics import label_of, metric_of
 
@@ -81,7 +81,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         reasons,
         numbers,
         assumptions=unstated_limits(base, treat) if slots_matter else (),
-        confounds=moved(base.arm, treat.arm),
+        confounds=differences(base, treat),
         flips=_FLIPS[claim.cause],
         cells=(base, treat),
         experiment=Experiment(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Literal
 
 from analysis.claims import ClaimBase
-from analysis.claims._common import moved
+from analysis.claims._common import differences
 from analysis.evidence import Evidence, Experiment, Judgement, Missing
 from analysis.floor import step_floor
 from analysis.model import Verdict
@@ -68,7 +68,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             "no step of the treatment is skipped (ITL is the time of a step)",
             "data-sheet memory bandwidth is not exceeded",
         ),
-        confounds=moved(base.arm, treat.arm),
+        confounds=differences(base, treat),
         flips="a trace in which both arms spend equal time in matrix multiplications",
         cells=(base, treat),
         experiment=Experiment(
