@@ -30,6 +30,8 @@ FULL = 0.95
 """A cap counts as reached when requests in flight are at least this share of it."""
 CLOSED = 0.80
 """A client without a rate keeps its cap filled but for ramp and drain, down to this share."""
+QUEUE_SHARE = 0.20
+"""A stay with more than this share before the first token may hold a queue."""
 RATE_MET = 0.98
 """A requested rate counts as delivered from this share on."""
 
@@ -96,6 +98,27 @@ def running_slots(cell: Cell, prefill: Quantity) -> Quantity | None:
     return (decode + (x * prefill).as_unit("")).as_unit("")
 
 
+def waiting(cell: Cell, prefill: Quantity) -> Quantity | None:
+    """L - S_hat = X x (TTFT - prefill service): requests that wait, on average.
+
+    L, not the cap N, which ramp and drain never fill.
+    """
+    ttft, x = cell.account("ttft"), cell.account("throughput")
+    return None if ttft is None or x is None else ((ttft - prefill) * x).as_unit("")
+
+
+def queue_in_sight(cell: Cell) -> bool:
+    """Whether requests may wait for slots by the run's own figures.
+
+    More than a fifth of a stay before the first token, and at least one request fewer being
+    decoded than allowed: a slow prefill or a queue. Nobody may say "nobody waits" of such a run.
+    """
+    share, decode = cell.account("first_token_share"), cell.account("l_decode")
+    if share is None or decode is None or cell.concurrency is None:
+        return False
+    return share.value > QUEUE_SHARE and cell.concurrency - decode.value >= 1
+
+
 def forecast_ttft(cell: Cell, slots: Quantity, prefill: Quantity) -> Quantity | None:
     """Expected TTFT of a slot-limited server: (L - S) / X + prefill, s.
 
@@ -156,12 +179,12 @@ def binds(cell: Cell, prefill: Quantity | None = None) -> Binding:
         text = f"the {name} limit allows {show(least)} at once where {_sent(n)}"
         return Binding(name, text)
     if n is not None and prefill is not None:
-        seen = running_slots(cell, prefill)
-        if seen is not None and n - seen.hi >= 1 and in_flight.value >= FULL * n:
+        seen, queued = running_slots(cell, prefill), waiting(cell, prefill)
+        if seen is not None and queued is not None and queued.lo >= 1:
             return Binding(
                 "slots of an unknown kind",
-                f"{span(seen)} of {n} requests run (decode "
-                "and a prefill measured elsewhere); the rest wait",
+                f"{span(seen)} requests run (decode and a prefill measured elsewhere), "
+                f"{span(queued)} wait",
             )
     closed = math.isinf(rate) and n is not None and in_flight.value >= CLOSED * n
     if n is not None and (closed or in_flight.value >= FULL * n):
@@ -169,7 +192,8 @@ def binds(cell: Cell, prefill: Quantity | None = None) -> Binding:
         if slots.slots is not None:
             margin = f"; the server has room for {show(slots.slots.value)}"
         first = cell.account("first_token_share")
-        if slots.slots is None and prefill is None and first is not None and first.value > 0.2:
+        unstated = slots.sequence_limit is None and prefill is None
+        if unstated and first is not None and queue_in_sight(cell):
             return Binding(
                 "not identified",
                 f"{span(in_flight)} of {n} are in flight and "

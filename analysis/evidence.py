@@ -53,7 +53,7 @@ class Experiment:
     """The runs that would settle a claim."""
 
     arms: tuple[str, ...]
-    workload: str = ""
+    workloads: tuple[str, ...] = ()
     concurrency: tuple[int, ...] = ()
     repeats: int = REPEATS
     note: str = ""
@@ -145,7 +145,7 @@ class Evidence:
             raise Missing(
                 f"a result file of {arm} on {workload} {at} in flight",
                 f"that cell is {measured}; no other load stands in for it",
-                Experiment((arm,), workload, () if load is None else (load,), 1),
+                Experiment((arm,), (workload,), () if load is None else (load,), 1),
             )
         return found
 
@@ -245,7 +245,8 @@ def again(*cells: Cell, repeats: int = 1, note: str = "") -> Experiment:
     own = [cell for cell in cells if cell.arm.study == cells[0].arm.study]
     loads = dict.fromkeys(c.concurrency for c in own if c.concurrency is not None)
     arms = dict.fromkeys(cell.arm.name for cell in own)
-    return Experiment(tuple(arms), cells[0].workload, tuple(loads), repeats, note)
+    workloads = dict.fromkeys(cell.workload for cell in own)
+    return Experiment(tuple(arms), tuple(workloads), tuple(loads), repeats, note)
 
 
 def level_of(cells: tuple[Cell, ...]) -> Level:

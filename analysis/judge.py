@@ -194,8 +194,8 @@ def command(study: Study, experiment: Experiment) -> str:
     words = ["collect", "--study", own or study.spec.collect_study or f"{study.name}.toml"]
     for arm in experiment.arms:
         words += ["--arm", arm]
-    if experiment.workload:
-        words += ["--workload", experiment.workload]
+    for workload in experiment.workloads:
+        words += ["--workload", workload]
     for load in experiment.concurrency:
         words += ["--concurrency", str(load)]
     words += ["--repeats", str(experiment.repeats)]

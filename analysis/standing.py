@@ -213,7 +213,7 @@ def _differ(study: Study, baseline: Cell, treatment: Cell) -> Finding:
         differences(baseline, treatment),
         failed_checks((baseline, treatment)),
         next_experiment=command(
-            study, Experiment((a, b), baseline.workload, (baseline.concurrency or 1,))
+            study, Experiment((a, b), (baseline.workload,), (baseline.concurrency or 1,))
         )
         if single((baseline, treatment))
         else "",

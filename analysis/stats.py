@@ -159,7 +159,7 @@ def compare(
             permutation_least_p(len(a), len(b)),
         )
     return Comparison(
-        math.exp(mean),
+        _exp(mean),
         0.0,
         math.inf,
         len(a),
@@ -182,7 +182,7 @@ def _with_t(
             f"(least {least_p:.2f}); the interval assumes normal log run means",
         )
     return Comparison(
-        math.exp(mean),
+        _exp(mean),
         _exp(mean - half),
         _exp(mean + half),
         n_a,

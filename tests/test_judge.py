@@ -401,10 +401,10 @@ def test_a_repeated_sentence_is_not_tested_twice() -> None:
 
 def test_the_command_names_study_arms_workload_loads_and_repeats() -> None:
     known = study(cell(), name="mine")
-    line = command(known, Experiment(("base", "other"), "chat", (1, 10), 5))
+    line = command(known, Experiment(("base", "other"), ("chat", "long"), (1, 10), 5))
     assert line == (
         "collect --study mine.toml --arm base --arm other --workload chat "
-        "--concurrency 1 --concurrency 10 --repeats 5"
+        "--workload long --concurrency 1 --concurrency 10 --repeats 5"
     )
 
 
@@ -422,7 +422,7 @@ def test_the_collectors_study_is_the_arms_own_else_the_studys() -> None:
 
 
 def test_names_with_spaces_or_shell_characters_are_quoted() -> None:
-    line = command(study(cell(), name="a; rm -rf x"), Experiment(("b $(x)",), "c d", repeats=5))
+    line = command(study(cell(), name="a; rm -rf x"), Experiment(("b $(x)",), ("c d",), repeats=5))
     assert shlex.split(line) == [
         "collect", "--study", "a; rm -rf x.toml", "--arm", "b $(x)", "--workload", "c d",
         "--repeats", "5",

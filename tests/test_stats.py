@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as sps
-from statsmodels.stats.power import TTestIndPower
 from statsmodels.stats.weightstats import ttost_ind, ttost_paired
 
 from analysis.stats import (
-    CONFIDENCE,
+    PLAUSIBLE_RUN_SD,
+    PLAUSIBLE_TAIL_SD,
+    PLAUSIBLE_TTFT_SD,
     Comparison,
     beyond_p,
     compare,
@@ -23,14 +23,10 @@ from analysis.stats import (
     equivalence_p,
     equivalence_tips_at,
     equivalent,
-    holm,
     interval_of_mean,
     joint_p,
-    permutation_least_p,
-    requests_for_percentile,
+    plausible_sd,
     runs_for_equivalence,
-    runs_to_resolve,
-    sign_flip_least_p,
 )
 
 RUNS = st.lists(st.floats(0.5, 200), min_size=3, max_size=8)
@@ -121,12 +117,47 @@ def test_one_run_an_arm_has_a_ratio_and_no_interval(paired):
     assert (found.lo, found.hi) == (0.0, math.inf)
     assert (found.lo90, found.hi90) == (0.0, math.inf)
     assert (found.method, found.p_value, found.testable) == ("single runs", None, False)
-    assert found.warnings == ("one run in an arm: no spread between runs is known",)
+    assert found.warnings == ("one run an arm: no spread between runs is known",)
 
 
-def test_one_run_against_many_is_no_test_either():
-    found = compare([10.0], [9.0, 9.1, 9.2, 9.3])
-    assert (found.method, found.n_baseline, found.n_treatment) == ("single runs", 1, 4)
+def test_one_run_against_many_takes_the_spread_of_the_many():
+    many = [9.0, 9.1, 9.2, 9.3]
+    sd = float(np.std(np.log(many), ddof=1))
+    for found, sign in ((compare([10.0], many), 1), (compare(many, [10.0]), -1)):
+        mean = sign * (np.log(many).mean() - math.log(10))
+        half = sps.t.ppf(0.975, 3) * sd * math.sqrt(1 + 1 / 4)
+        assert math.log(found.lo) == pytest.approx(mean - half)
+        assert math.log(found.hi) == pytest.approx(mean + half)
+        assert not found.testable
+        assert found.least_p == pytest.approx(2 / 5)
+
+
+def test_an_interval_at_another_confidence():
+    found = compare([10.0, 10.1, 9.9], [11.0, 11.2, 10.9])
+    assert found.interval(0.95) == pytest.approx((found.lo, found.hi))
+    assert found.interval(0.90) == pytest.approx((found.lo90, found.hi90))
+    assert compare([1.0], [2.0]).interval() == (0.0, math.inf)
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("mean_itl", PLAUSIBLE_RUN_SD), ("total_token_throughput", PLAUSIBLE_RUN_SD),
+        ("mean_ttft", PLAUSIBLE_TTFT_SD), ("ttft", PLAUSIBLE_TTFT_SD),
+        ("p99_ttft", PLAUSIBLE_TAIL_SD), ("p90_itl", PLAUSIBLE_TAIL_SD),
+        ("p50_itl", PLAUSIBLE_RUN_SD), ("p50_ttft", PLAUSIBLE_TTFT_SD),
+        ("prefix_share", PLAUSIBLE_RUN_SD),
+    ],
+)  # fmt: skip
+def test_the_spread_to_reckon_with_is_the_metrics_own(metric, expected):
+    assert plausible_sd(metric) == expected
+
+
+def test_one_of_many_comparisons_tips_earlier():
+    assert difference_tips_at(1.1, 1) == pytest.approx(math.log(1.1) / (1.959964 * math.sqrt(2)))
+    assert difference_tips_at(1.1, 18) == pytest.approx(
+        math.log(1.1) / (sps.norm.ppf(1 - 0.025 / 18) * math.sqrt(2))
+    )
 
 
 @pytest.mark.parametrize(
@@ -323,97 +354,6 @@ def test_a_difference_of_nothing_stands_at_no_spread():
 
 
 # Spread, multiplicity, sample sizes
-
-
-def test_a_spread_pooled_over_like_cells_by_hand():
-    """Squares of log deviations: 2 (ln 1.1 / 2)² and 2 ln² 1.2, with 1 + 2 degrees of freedom."""
-    found = pooled_sd([[10.0, 11.0], [10 / 1.2, 10.0, 12.0], [7.0]])
-    assert found is not None
-    squares = 2 * (math.log(1.1) / 2) ** 2 + 2 * math.log(1.2) ** 2
-    assert found == (pytest.approx(math.sqrt(squares / 3)), 3)
-
-
-def test_the_pooled_spread_of_one_group_is_its_own():
-    group = [1.01, 0.99, 1.0, 1.02]
-    assert pooled_sd([group]) == (pytest.approx(np.std(np.log(group), ddof=1)), 3)
-
-
-@pytest.mark.parametrize("groups", [[], [[5.0]], [[5.0], [6.0]]])
-def test_no_repeats_no_spread(groups):
-    assert pooled_sd(groups) is None
-
-
-def test_holms_correction_by_hand():
-    """Sorted .005, .01, .03, .04 times 4, 3, 2, 1 is .02, .03, .06, .04, then never falling."""
-    found = holm({"a": 0.01, "b": 0.04, "c": 0.03, "d": 0.005})
-    assert found == pytest.approx({"a": 0.03, "b": 0.06, "c": 0.06, "d": 0.02})
-    assert list(found) == ["a", "b", "c", "d"]
-
-
-def test_holms_correction_of_one_or_none():
-    assert holm({}) == {}
-    assert holm({"only": 0.04}) == {"only": pytest.approx(0.04)}
-    assert holm({"a": 0.9, "b": 0.8}) == {"a": 1.0, "b": 1.0}
-
-
-@settings(max_examples=20)
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
-def test_holm_is_never_below_p_nor_above_bonferroni(values):
-    p_values = {f"claim {i}": p for i, p in enumerate(values)}
-    for key, adjusted in holm(p_values).items():
-        assert p_values[key] - 1e-12 <= adjusted
-        assert adjusted <= min(1.0, p_values[key] * len(p_values)) + 1e-12
-
-
-@pytest.mark.parametrize(("percentile", "n"), [(50, 5), (90, 29), (95, 59), (99, 299)])
-def test_requests_that_a_percentile_needs(percentile, n):
-    assert requests_for_percentile(percentile) == n
-
-
-@given(st.floats(1, 99.99))
-def test_one_request_fewer_would_not_do(percentile):
-    n, q = requests_for_percentile(percentile), percentile / 100
-    assert 1 - q**n >= CONFIDENCE - 1e-12
-    assert n == 1 or 1 - q ** (n - 1) < CONFIDENCE + 1e-12
-
-
-@pytest.mark.parametrize("percentile", [0, -3, 100, 120])
-def test_an_extreme_needs_one_request(percentile):
-    assert requests_for_percentile(percentile) == 1
-
-
-def test_the_least_p_of_a_permutation_by_enumeration():
-    for n in (2, 3, 4, 5):
-        values = [2.0**i for i in range(2 * n)]
-        parts = list(itertools.combinations(range(2 * n), n))
-        seen = [abs(sum(values[i] for i in part) * 2 - sum(values)) for part in parts]
-        assert permutation_least_p(n, n) == pytest.approx(seen.count(max(seen)) / len(parts))
-    assert permutation_least_p(3, 3) == pytest.approx(0.1)
-    assert permutation_least_p(5, 5) == pytest.approx(2 / 252)
-    assert permutation_least_p(1, 1) == 1.0
-
-
-def test_the_least_p_of_sign_flips_by_enumeration():
-    for n in (1, 2, 3, 5, 6):
-        seen = [abs(sum(signs)) for signs in itertools.product((-1, 1), repeat=n)]
-        assert sign_flip_least_p(n) == pytest.approx(seen.count(n) / len(seen))
-    assert [sign_flip_least_p(n) for n in (3, 5, 6)] == [0.25, 0.0625, 0.03125]
-
-
-@pytest.mark.parametrize("effect", [0.2, 0.3, 0.5, 0.8, 1.0, 1.2, 1.5])
-def test_as_many_runs_as_give_80_percent_power(effect):
-    exact = TTestIndPower().solve_power(effect, alpha=0.05, power=0.8)
-    found = runs_to_resolve(effect * 0.01, 0.01)
-    assert abs(found - math.ceil(exact)) <= 1
-    assert TTestIndPower().power(effect, found, 0.05) >= 0.795
-
-
-def test_never_fewer_than_five_runs_nor_without_end():
-    assert runs_to_resolve(1.0, 0.01) == 5
-    assert runs_to_resolve(0.01, 0.0) == 5
-    assert runs_to_resolve(0.0, 0.01) == 1000
-    assert runs_to_resolve(1e-6, 0.01) == 1000
-    assert runs_to_resolve(-0.02, 0.02) == runs_to_resolve(0.02, 0.02)
 
 
 # The mean over repeats

@@ -162,7 +162,7 @@ def differences(left: Cell, right: Cell, besides: Collection[str] = ()) -> tuple
     """
     found = list(moved(left.arm, right.arm, besides))
     a, b = left.account("mean_output_tokens"), right.account("mean_output_tokens")
-    if a is None or b is None or left.borrows or right.borrows:
+    if a is None or b is None or a.value <= 0 or left.borrows or right.borrows:
         return tuple(found)
     if abs(b.value / a.value - 1) > SAME_LENGTH:
         found.append(f"mean output tokens: {show(a.value)} against {show(b.value)}")

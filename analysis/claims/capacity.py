@@ -96,7 +96,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         tuple(numbers),
         flips="another KV cache size, sequence limit or length of requests",
         cells=(cell,),
-        experiment=Experiment((claim.arm,), claim.workload, (claim.concurrency,), repeats=1),
+        experiment=Experiment((claim.arm,), (claim.workload,), (claim.concurrency,), repeats=1),
     )
 
 

@@ -145,7 +145,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         confounds=moved(first_arm, second_arm),
         flips="runs at higher loads, or repeats that turn a sign",
         cells=cells,
-        experiment=Experiment((claim.first, claim.second), claim.workload, loads),
+        experiment=Experiment((claim.first, claim.second), (claim.workload,), loads),
     )
 
 

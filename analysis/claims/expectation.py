@@ -12,7 +12,6 @@ from typing import Literal
 
 from analysis.capacity import capacity
 from analysis.claims import ClaimBase
-from analysis.claims._causes import SPARE, spare
 from analysis.claims._common import (
     Contrast,
     better,
@@ -23,6 +22,7 @@ from analysis.claims._common import (
     ratio_estimate,
     unmeasured,
 )
+from analysis.claims._waiting import SPARE, spare
 from analysis.dataset import Cell
 from analysis.evidence import Evidence, Experiment, Judgement, Missing, single
 from analysis.metrics import label_of
@@ -61,7 +61,11 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             f"result files of {claim.baseline} and {claim.treatment} at one equal load"
             + (f" of {listing(claim.concurrency)}" if claim.concurrency else ""),
             left_out[0] if left_out else _measured(claim, ev),
-            Experiment((claim.baseline, claim.treatment), claim.workload, claim.concurrency),
+            Experiment(
+                (claim.baseline, claim.treatment),
+                (claim.workload,) if claim.workload else (),
+                claim.concurrency,
+            ),
         )
     sides: dict[str, list[tuple[Cell, Cell, Contrast]]] = {"for": [], "against": [], "open": []}
     for base, treat, found in pairs:
@@ -119,7 +123,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         cells=cells,
         experiment=Experiment(
             (claim.baseline, claim.treatment),
-            pairs[0][0].workload,
+            tuple(dict.fromkeys(b.workload for b, _, _ in pairs)),
             tuple(dict.fromkeys(b.concurrency for b, _, _ in pairs if b.concurrency is not None)),
         )
         if single(cells)

@@ -7,12 +7,16 @@ and S) this bounds each cause:
 - `headroom` or `queue` for ITL: zero while preemption is excluded, i.e. while the KV slots of the
   baseline exceed the requests in flight by a margin;
 - `step_cost` for ITL: at least (baseline's floor - treatment's ITL) / fall, the floor being the
-  weights over the memory bandwidth;
-- `batch` (more requests in flight) against `stay` (each request faster) for throughput: the two
-  terms of ln X ratio = ln L ratio - ln stay ratio, exact;
+  weights over the memory bandwidth; `idle` is at most the rest; `batch` (a smaller one) only where
+  nothing else moved;
+- `batch` or `headroom` (more requests running at once) and `step_cost` (faster tokens) for
+  throughput: X = L_decode / (time per token x (output - 1)), so their shares of ln X are exact.
+  Not L: in a closed loop L is the cap, waiting requests included, whatever the batch does. `stay`
+  (each request gone sooner, waiting included) is the other split, ln X = ln L - ln stay;
 - `kv_pool`: nothing, where neither arm's KV cache limits the running batch;
-- `queue` for TTFT: at most the baseline's TTFT less the treatment's, and no more than Little's
-  law allows to wait; `prefill` is what is left and needs the server's own times.
+- `queue` or `headroom` for TTFT: where the slower arm's slots are fewer than its load and the other
+  does not queue, the wait is counted ((L - S) / X); where both have room to spare, no request
+  waits for a slot; `prefill` needs the server's own times.
 """
 
 from __future__ import annotations
@@ -24,9 +28,9 @@ from analysis.claims._causes import (
     pool,
     throughput,
     token_gaps,
-    unstated_limits,
 )
 from analysis.claims._common import contrast, contrast_text, differences
+from analysis.claims._waiting import unstated_limits
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement
 from analysis.metrics import label_of, metric_of
 
@@ -50,7 +54,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     before, after = ev.need(base, claim.metric), ev.need(treat, claim.metric)
     slots_matter = claim.cause == "kv_pool" or (metric is not None and metric.unit == "s")
     if claim.cause == "kv_pool":
-        verdict, reasons, numbers = pool(base, treat)
+        verdict, reasons, numbers = pool(ev, base, treat)
     elif metric is not None and metric.name.endswith("throughput"):
         verdict, reasons, numbers = throughput(ev, claim.cause, base, treat)
     elif metric is not None and metric.name in ("itl", "tpot"):
@@ -85,7 +89,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         flips=_FLIPS[claim.cause],
         cells=(base, treat),
         experiment=Experiment(
-            (claim.baseline, claim.treatment), claim.workload, (claim.concurrency,)
+            (claim.baseline, claim.treatment), (claim.workload,), (claim.concurrency,)
         ),
     )
 
@@ -98,5 +102,6 @@ _FLIPS = {
     "batch": "requests in flight that differ by most of the throughput ratio",
     "stay": "equal stays in both arms",
     "kv_pool": "KV slots near the requests in flight in either arm",
+    "idle": "a profiler trace in which the GPU idles for most of the gap",
     "prefill": "server prefill times that make up most of the gap",
 }

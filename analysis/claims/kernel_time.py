@@ -73,7 +73,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         cells=(base, treat),
         experiment=Experiment(
             (claim.baseline, claim.treatment),
-            claim.workload,
+            (claim.workload,),
             (claim.concurrency,),
             repeats=1,
             note="--profile",

@@ -71,5 +71,5 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         tuple(numbers),
         flips="a delivered rate that meets the one asked while the cap has room",
         cells=cells,
-        experiment=Experiment(claim.arms, claim.workload, (claim.concurrency,), repeats=1),
+        experiment=Experiment(claim.arms, (claim.workload,), (claim.concurrency,), repeats=1),
     )

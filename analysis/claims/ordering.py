@@ -119,7 +119,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         p_value=_p_value(for_, against),
         experiment=Experiment(
             (claim.arm, *dict.fromkeys(other.arm.name for _, other, _ in settle)),
-            settle[0][0].workload,
+            tuple(dict.fromkeys(m.workload for m, _, _ in settle)),
             tuple(dict.fromkeys(m.concurrency for m, _, _ in settle if m.concurrency is not None)),
         )
         if single(cells)

@@ -12,18 +12,16 @@ from __future__ import annotations
 import statistics
 from typing import Literal
 
-from analysis.capacity import FULL, capacity, forecast_ttft, running_slots
+from analysis.capacity import FULL, capacity
 from analysis.claims import ClaimBase
-from analysis.claims._causes import spare
 from analysis.claims._common import moved
+from analysis.claims._waiting import slot_queue, spare
 from analysis.dataset import Cell
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Missing
-from analysis.model import Estimate, Figure, Source, Verdict
+from analysis.model import Figure, Source, Verdict
 from analysis.quantity import Quantity, constant, quantity
 from analysis.wording import percent, plural, show, span
 
-TOLERANCE = 0.10
-"""A forecast within this share of the TTFT seen counts as met."""
 _ODD_LENGTH = 0.03
 """Borrowed output lengths this far from what Little's law implies are warned about."""
 
@@ -66,7 +64,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         prefill = ev.account(other, "ttft")
         if ttft.value <= 0:
             raise Missing(f"a mean TTFT above 0 of {cell.name}", "a share is taken of it")
-        verdict, reasons, extra = _with_reference(claim, cell, slots, prefill, ttft)
+        verdict, reasons, extra = slot_queue(cell, slots, prefill, claim.reference)
         numbers += extra
         cells = (cell, other)
         room = capacity(other).slots
@@ -104,7 +102,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         cells=cells,
         experiment=Experiment(
             (claim.arm, *((claim.reference,) if claim.reference else ())),
-            claim.workload,
+            (claim.workload,),
             (claim.concurrency,),
         ),
     )
@@ -148,49 +146,6 @@ def _bounds(
     return "inconclusive", (
         f"{text}; {span(first)} wait or are in prefill, and means alone do not part the two.",
     )
-
-
-def _with_reference(
-    claim: Claim, cell: Cell, slots: Quantity, prefill: Quantity, ttft: Quantity
-) -> tuple[Verdict, tuple[str, ...], list[Estimate]]:
-    seen = running_slots(cell, prefill)
-    forecast = forecast_ttft(cell, slots, prefill)
-    if seen is None or forecast is None:  # pragma: no cover - the account was checked before
-        raise AssertionError
-    met = (forecast / ttft).as_unit("")
-    off = met.value - 1
-    waiting = constant(float(claim.concurrency)) - seen
-    numbers: list[Estimate] = [
-        seen.estimate("running (S_hat)", "L_decode + X x prefill of the reference"),
-        waiting.estimate("waiting", "in flight allowed - S_hat"),
-        forecast.estimate("forecast TTFT", "(L - slots) / X + prefill"),
-        prefill.estimate("prefill service", f"mean TTFT of {claim.reference}"),
-    ]
-    wait = constant(1.0) - (prefill / ttft).as_unit("")
-    share = wait.value
-    body = (
-        f"{span(seen)} requests run where {show(slots.value)} slots are said to limit; "
-        f"{span(waiting)} wait"
-    )
-    test = (
-        f"A server with {show(slots.value)} slots would show a TTFT of {span(forecast)}; seen "
-        f"is {span(ttft)} ({percent(abs(off))} {'less' if off > 0 else 'more'})"
-    )
-    full = slots.value - 0.5 < seen.lo and seen.hi < slots.value + 0.5
-    forecast_met = met.lo >= 1 - TOLERANCE and met.hi <= 1 + TOLERANCE
-    if full and waiting.lo >= 1 and forecast_met and wait.lo > 0.5:
-        head = (
-            f"Waiting for one of {show(slots.value)} slots is {percent(share, 0)} of the TTFT: "
-            f"{body}."
-        )
-        return "supported", (head, f"{test}."), numbers
-    if waiting.hi < 1 or seen.lo > slots.value + 0.5:
-        return "refuted", (f"No queue for {show(slots.value)} slots: {body}.", f"{test}."), numbers
-    if wait.hi < 0.5:
-        # In flight allowed - S_hat counts ramp and drain as waiting; the TTFT does not.
-        head = f"At most {percent(max(0.0, wait.hi), 0)} of the TTFT is waiting for a slot"
-        return "refuted", (f"{head}: {body}.", f"{test}."), numbers
-    return "inconclusive", (f"{body[0].upper()}{body[1:]}.", f"{test}."), numbers
 
 
 def _length_warnings(ev: Evidence, cell: Cell) -> tuple[str, ...]:

@@ -101,7 +101,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         if claim.phase == "prefill"
         else "many more requests at once, or much longer ones",
         cells=(cell,),
-        experiment=Experiment((claim.arm,), claim.workload, (claim.concurrency,), repeats=1),
+        experiment=Experiment((claim.arm,), (claim.workload,), (claim.concurrency,), repeats=1),
     )
 
 

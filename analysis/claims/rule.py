@@ -16,8 +16,8 @@ from typing import Any, Literal
 import msgspec
 
 from analysis.claims import ClaimBase
-from analysis.claims._causes import spare
 from analysis.claims._common import better, contrast, directed, moved, ratio_estimate
+from analysis.claims._waiting import spare
 from analysis.dataset import Arm, Cell, Study, differing
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Missing
 from analysis.metrics import label_of
@@ -119,7 +119,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         cells=cells,
         experiment=Experiment(
             (settle.chosen.arm.name, settle.other.arm.name),
-            settle.chosen.workload,
+            (settle.chosen.workload,),
             () if settle.chosen.concurrency is None else (settle.chosen.concurrency,),
         ),
     )

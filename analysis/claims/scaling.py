@@ -99,7 +99,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         flips=f"a result file of {claim.k} instances driven together",
         experiment=Experiment(
             tuple(dict.fromkeys(cell.arm.name for cell in cells)),
-            cells[0].workload,
+            tuple(dict.fromkeys(cell.workload for cell in cells)),
             (n * claim.k,) if n else (),
             note=f"{claim.k} instances behind a router",
         )

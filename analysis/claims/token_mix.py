@@ -71,7 +71,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         cells=(mine, other),
         experiment=Experiment(
             (claim.arm,),
-            claim.workload,
+            (claim.workload,),
             (claim.concurrency,),
             note="again with --no-enable-prefix-caching",
         ),
