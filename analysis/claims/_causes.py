@@ -380,7 +380,7 @@ def pool(ev: Evidence, base: Cell, treat: Cell) -> Result:
     if own.hi < n and others.lo > own.hi:
         # The pool is larger where KV binds: what more requests at once are worth is its share.
         verdict, reasons, extra = throughput(ev, "batch", base, treat)
-        return verdict, (f"KV limits {base.arm.name}: {words}.", *reasons), (*numbers, *extra)
+        return verdict, (*reasons, f"KV limits {base.arm.name}: {words}."), (*numbers, *extra)
     return (
         "inconclusive",
         (f"KV may limit the batch ({words}); the server's preemptions and KV use would tell.",),

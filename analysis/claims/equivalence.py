@@ -77,10 +77,10 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
 def _facts(ratio: Quantity, margin: float) -> tuple[Verdict, str]:
     low, high = 1 - margin, 1 + margin
     if low <= ratio.lo and ratio.hi <= high:
-        return "supported", f"within {percent(margin, 0)}"
+        return "supported", f"within {margin * 100:g} %"
     if ratio.hi < low or ratio.lo > high:
-        return "refuted", f"further apart than {percent(margin, 0)}"
-    return "inconclusive", f"and the rounding of the prints straddles {percent(margin, 0)}"
+        return "refuted", f"further apart than {margin * 100:g} %"
+    return "inconclusive", f"and the rounding of the prints straddles {margin * 100:g} %"
 
 
 def _as_printed(cells: tuple[Cell, ...]) -> str:
@@ -94,7 +94,7 @@ def _runs(
     sd = plausible_sd(claim.of.metric)
     base, treat = cells_of(ev, claim.against)[0], cells_of(ev, claim.of)[0]
     found = compare_runs(base, treat, claim.of.metric)
-    within = percent(margin, 1 if margin < 0.1 else 0)
+    within = f"{claim.margin:g} %"
     # What the rounding of the prints leaves open, no number of repeats settles.
     holds = 1 - margin <= ratio.lo and ratio.hi <= 1 + margin
     beyond_print = ratio.hi < 1 - margin or ratio.lo > 1 + margin
