@@ -5,11 +5,13 @@ L = X x stay requests are in flight on average, L_first of them before their fir
 (waiting or in prefill) and L_decode after it. The throughput of two arms splits exactly:
 ln X ratio = ln L ratio - ln stay ratio. ITL x (output - 1) equals the mean of stay - TTFT when
 ITL is pooled over gaps and one chunk is one token (within 0.2 % on recorded runs); with
-per-request arrays or a printed end-to-end latency the exact mean is used instead.
+per-request arrays or a printed end-to-end latency the exact mean is used instead, and where
+chunks carry several tokens TPOT takes the place of ITL.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -18,6 +20,11 @@ import numpy as np
 from analysis.model import Figure, Level, Run, Source
 from analysis.quantity import Quantity, quantity
 from analysis.wording import count_of
+
+SEVERAL = 1.05
+"""Mean ITL / mean TPOT above which a chunk carries more than one token."""
+SLACK = 0.02
+"""A rate counts as delivered from 2 % below it on, whatever the number of requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,8 @@ class Ledger:
     assumptions: tuple[Assumption, ...] = ()
     borrows: bool = False
     """Whether token counts of another run stand in for its own."""
+    completed: Quantity | None = None
+    """n, completed requests: counted, or throughput x duration."""
 
     @property
     def stay(self) -> Quantity | None:
@@ -141,9 +150,58 @@ def ledger(run: Run, borrowed: Borrowed | None = None) -> Ledger:
     if decode is None and "mean_e2el" in have and ttft is not None:
         decode = have["mean_e2el"] - ttft
     if decode is None and "mean_itl" in have and mean_out is not None:
-        decode = (have["mean_itl"] * (mean_out - 1)).as_unit("s")
+        # Gaps pooled over chunks of several tokens are longer than a time per token, and there are
+        # fewer of them than tokens; TPOT divides by tokens. A ratio below 1 is left: ITL is then
+        # lower because the long requests, which have most of the gaps, are the faster ones.
+        a_token = "mean_tpot" if tokens_a_chunk(run) is not None else "mean_itl"
+        decode = (have[a_token] * (mean_out - 1)).as_unit("s")
+    if completed is None and x is not None and duration is not None:
+        completed = (x * duration).as_unit("")
     borrows = any(note.what != "completed requests" for note in assumptions)
-    return Ledger(run, x, mean_out, mean_all, ttft, decode, tuple(assumptions), borrows)
+    return Ledger(run, x, mean_out, mean_all, ttft, decode, tuple(assumptions), borrows, completed)
+
+
+def tokens_a_chunk(run: Run) -> float | None:
+    """Mean ITL / mean TPOT where it is clearly above one token a chunk; None elsewhere.
+
+    Speculative decoding or buffering puts several tokens into one stream chunk. "Clearly": above
+    `SEVERAL` whatever the rounding of the two.
+    """
+    itl, tpot = run.figures.get("mean_itl"), run.figures.get("mean_tpot")
+    if itl is None or tpot is None or tpot.lo <= 0:
+        return None
+    ratio = quantity(itl) / quantity(tpot)
+    return ratio.value if ratio.lo > SEVERAL else None
+
+
+def least_delivered(account: Ledger) -> float | None:
+    """The share of the requested rate from which it counts as delivered; None if unknown.
+
+    1 - `SLACK` - 2 / sqrt(n) - L / n. The time that n Poisson arrivals take scatters by
+    1 / sqrt(n), twice which is allowed for; after the last one the run goes on for about a stay,
+    which is L / n of its duration. Where L is unknown the cap stands in, the most it can be. With
+    so few requests that nothing is left of 1, any throughput would pass: unknown too.
+    """
+    n, in_flight = account.completed, account.in_flight
+    drain = account.run.concurrency if in_flight is None else in_flight.value
+    if n is None or n.value <= 0 or not drain:
+        return None
+    least = 1 - SLACK - 2 / math.sqrt(n.value) - drain / n.value
+    return least if least > 0 else None
+
+
+def delivered(account: Ledger) -> bool | None:
+    """Whether a finite requested rate was delivered; None where none was asked or it is unknown.
+
+    X >= rate x `least_delivered`; at 1 - `SLACK` and above whatever the number of requests.
+    """
+    rate, x = account.run.requested_rate, account.throughput
+    if x is None or not x.finite or not math.isfinite(rate) or rate <= 0:
+        return None
+    if x.value >= (1 - SLACK) * rate:
+        return True
+    least = least_delivered(account)
+    return None if least is None else x.value >= least * rate
 
 
 def metric(run: Run, name: str, account: Ledger) -> Quantity | None:

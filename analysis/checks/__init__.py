@@ -2,8 +2,9 @@
 
 Each module is one check and exports `CODE` (stable), `NAME`, and `check(cell, account) ->
 Outcome`: VALID, SUSPECT or INVALID with the number and the threshold, or NOT APPLICABLE where the
-file lacks what it needs. Its docstring says what it looks for and why that matters. The folder is
-the registry.
+file lacks what it needs. `CONCERNS`, where a check exports it, names the only kinds of findings
+that it bears on ("load", "standing.valid"); the page of the study shows every outcome. Its
+docstring says what it looks for and why that matters. The folder is the registry.
 """
 
 from __future__ import annotations
@@ -26,6 +27,12 @@ class Check(NamedTuple):
     name: str
     check: Callable[[Cell, Ledger], Outcome]
     doc: str
+    concerns: tuple[str, ...] = ()
+    """Kinds of findings it bears on; empty for all."""
+
+    def bears_on(self, kind: str) -> bool:
+        """Whether a finding of this kind has to carry the check's outcome."""
+        return not self.concerns or kind in self.concerns
 
 
 @cache
@@ -34,7 +41,8 @@ def checks() -> tuple[Check, ...]:
     found = []
     for info in pkgutil.iter_modules(__path__):
         module = importlib.import_module(f"{__name__}.{info.name}")
-        found.append(Check(module.CODE, module.NAME, module.check, (module.__doc__ or "").strip()))
+        doc, concerns = (module.__doc__ or "").strip(), getattr(module, "CONCERNS", ())
+        found.append(Check(module.CODE, module.NAME, module.check, doc, concerns))
     return tuple(sorted(found))
 
 
