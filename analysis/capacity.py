@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from analysis.accounting import delivered
 from analysis.dataset import Arm, Cell
 from analysis.model import Figure, Source
 from analysis.quantity import Quantity, minimum, quantity
@@ -32,8 +33,6 @@ CLOSED = 0.80
 """A client without a rate keeps its cap filled but for ramp and drain, down to this share."""
 QUEUE_SHARE = 0.20
 """A stay with more than this share before the first token may hold a queue."""
-RATE_MET = 0.98
-"""A requested rate counts as delivered from this share on."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -167,7 +166,7 @@ def binds(cell: Cell, prefill: Quantity | None = None) -> Binding:
             "TTFT, ITL or token counts are missing, so Little's law "
             "cannot count the requests in flight",
         )
-    met = math.isfinite(rate) and x.value >= RATE_MET * rate
+    met = all(delivered(account) for account in cell.ledgers)
     if met and in_flight.value < FULL * least:
         return Binding(
             "request rate",

@@ -21,6 +21,10 @@ FARTHEST = 1024
 """Extrapolated crossings beyond this many requests in flight count as none."""
 
 
+_FAR = 700.0
+"""ln of more than any ratio: the end of an interval that has none."""
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Point:
     """Both arms at one load."""
@@ -28,17 +32,32 @@ class Point:
     n: int
     ratio: Quantity
     """First arm's metric over the second's."""
+    noise: float = 0.0
+    """What runs vary, as a half width on ln ratio; it adds to the interval of rounding."""
+
+    @property
+    def log(self) -> tuple[float, float]:
+        """The interval of ln ratio that rounding and noise allow."""
+        lo, hi = self.ratio.lo, self.ratio.hi
+        # A print as coarse as its value reaches 0, and a spread of powers of ten infinity.
+        least = math.log(lo) - self.noise if lo > 0 else -_FAR
+        return max(-_FAR, least), min(_FAR, math.log(hi) + self.noise)
 
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """Between two measured loads; `at` by interpolation of the log ratio in log load."""
+    """Between two measured loads; `at` by interpolation of the log ratio in log load.
+
+    `cut`: the measured loads at which the interval is cut, since the arms may be equal there and
+    the crossing beyond.
+    """
 
     below: int
     above: int
     at: float
     lo: float
     hi: float
+    cut: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +83,7 @@ def points(first: Sequence[Cell], second: Sequence[Cell], metric: str) -> tuple[
 
 
 def crossings(found: Sequence[Point]) -> tuple[Crossing, ...]:
-    """Changes of sign between neighbouring loads, with the interval that rounding allows."""
+    """Changes of sign between neighbouring loads, with the interval of rounding and noise."""
     result = []
     clear = [point for point in found if point.ratio.value != 1]
     for low, high in pairwise(clear):
@@ -74,18 +93,20 @@ def crossings(found: Sequence[Point]) -> tuple[Crossing, ...]:
         path = [point for point in found if low.n <= point.n <= high.n]
         equal = [float(point.n) for point in path[1:-1]]
         at = equal[0] if equal else _between(low.n, a, high.n, b)
-        # A corner without a change of sign says nothing; where rounding alone can make the arms
-        # equal at a measured load, the crossing may lie there.
+        # A corner without a change of sign says nothing; where rounding and noise can make the
+        # arms equal at a measured load, the crossing may lie there.
         reach = [at]
         reach += [
-            _between(left.n, math.log(x), right.n, math.log(y))
+            _between(left.n, x, right.n, y)
             for left, right in pairwise(path)
-            for x in (left.ratio.lo, left.ratio.hi)
-            for y in (right.ratio.lo, right.ratio.hi)
-            if (x - 1) * (y - 1) < 0
+            for x in left.log
+            for y in right.log
+            if x * y < 0
         ]
-        reach += [float(point.n) for point in path if point.ratio.lo <= 1 <= point.ratio.hi]
-        result.append(Crossing(low.n, high.n, at, min(reach), max(reach)))
+        equal_at = [point.n for point in path if point.log[0] <= 0 <= point.log[1]]
+        reach += [float(n) for n in equal_at]
+        cut = tuple(n for n in (low.n, high.n) if n in equal_at)
+        result.append(Crossing(low.n, high.n, at, min(reach), max(reach), cut))
     return tuple(result)
 
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.accounting import in_words
-from analysis.checks import check_cell
+from analysis.caveats import possibly_missing, thin_tails
+from analysis.checks import check_cell, checks
 from analysis.claims import ClaimBase, Repeat, kinds, read_claim
 from analysis.dataset import Cell, Dataset, Study
 from analysis.evidence import Evidence, Experiment, Judgement, Missing, level_of
@@ -123,9 +124,10 @@ def _finding(own: Evidence, claim: ClaimBase) -> Finding:
             experiment=missing.experiment,
         )
     parts, cells = judgement.parts, judgement.cells
-    checks = tuple(dict.fromkeys((*failed_checks(cells), *(c for p in parts for c in p.checks))))
+    own_checks = failed_checks(cells, claim.kind)
+    failed = tuple(dict.fromkeys((*own_checks, *(c for p in parts for c in p.checks))))
     verdict, reasons = judgement.verdict, judgement.reasons
-    if any(check.status == "INVALID" for check in checks) and verdict in ("supported", "refuted"):
+    if any(check.status == "INVALID" for check in failed) and verdict in ("supported", "refuted"):
         # A run that breaks its own arithmetic proves nothing, either way.
         verdict = "inconclusive"
         reasons = (
@@ -137,6 +139,8 @@ def _finding(own: Evidence, claim: ClaimBase) -> Finding:
     assumptions = (
         *((claim.reads,) if claim.reads else ()),
         *in_words(taken, rested_on),
+        *thin_tails(cells, rested_on),
+        *possibly_missing(cells, evidence),
         *judgement.assumptions,
         *(note for part in parts for note in part.assumptions),
     )
@@ -155,7 +159,7 @@ def _finding(own: Evidence, claim: ClaimBase) -> Finding:
         confounds=tuple(
             dict.fromkeys((*judgement.confounds, *(c for p in parts for c in p.confounds)))
         ),
-        checks=checks,
+        checks=failed,
         flips=judgement.flips,
         next_experiment=command(_study_of(evidence, cells), experiment) if experiment else "",
         p_value=judgement.p_value,
@@ -177,13 +181,14 @@ def _study_of(evidence: Evidence, cells: Sequence[Cell]) -> Study:
     return evidence.in_study(cells[0].arm.study) if cells else evidence.study
 
 
-def failed_checks(cells: Sequence[Cell]) -> tuple[Outcome, ...]:
-    """Checks of validity that some run of these cells did not pass."""
+def failed_checks(cells: Sequence[Cell], kind: str) -> tuple[Outcome, ...]:
+    """Checks of validity that some run of these cells did not pass and that concern the kind."""
+    concerned = {check.code for check in checks() if check.bears_on(kind)}
     return tuple(
         outcome
         for cell in dict.fromkeys(cells)
         for outcome in check_cell(cell)
-        if outcome.status in ("SUSPECT", "INVALID")
+        if outcome.status in ("SUSPECT", "INVALID") and outcome.code in concerned
     )
 
 

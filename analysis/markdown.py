@@ -15,7 +15,7 @@ from analysis.study import slug
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]#])")
 _INNER_UNDERSCORE = re.compile(r"(?<=\w)\\_(?=\w)")
-_LINE_START = re.compile(r"^ ?([-+](?=\s)|-(?=[-\s]+$)|\d+[.)](?=\s)|:(?=\s)|!{3}|\?{3})")
+_LINE_START = re.compile(r"^ ?([-+](?=\s|$)|-(?=[-\s]+$)|\d+[.)](?=\s|$)|:(?=\s|$)|!{3}|\?{3})")
 """List, rule, definition, admonition, details."""
 _CONTROL = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]+"

@@ -147,7 +147,7 @@ def _why(finding: Finding) -> str:
 
 
 def _level(finding: Finding) -> str:
-    return finding.level.value if finding.level else "-"
+    return finding.level.value if finding.level else Safe("-")
 
 
 def _value(number: Estimate) -> str:
@@ -160,7 +160,7 @@ def _value(number: Estimate) -> str:
 
 def _interval(number: Estimate) -> str:
     if number.lo == number.hi:
-        return "-"
+        return Safe("-")
     _, factor = shown_unit(number.unit, number.value)
     lo, hi = number.lo * factor, number.hi * factor
     return f"[{digits(lo, lo, hi)}, {digits(hi, lo, hi)}]"

@@ -53,7 +53,7 @@ def _answer(
         numbers,
         in_words(cell.assumptions, {s for number in numbers for s in number.sources}),
         (),
-        failed_checks((cell,)),
+        failed_checks((cell,), f"standing.{question}"),
     )
 
 
@@ -211,7 +211,7 @@ def _differ(study: Study, baseline: Cell, treatment: Cell) -> Finding:
             {source for number in numbers for source in number.sources},
         ),
         differences(baseline, treatment),
-        failed_checks((baseline, treatment)),
+        failed_checks((baseline, treatment), "standing.differ"),
         next_experiment=command(
             study, Experiment((a, b), (baseline.workload,), (baseline.concurrency or 1,))
         )

@@ -186,7 +186,7 @@ def arm_config(arm: ArmSpec) -> dict[str, Scalar]:
     config: dict[str, Scalar] = {
         field: value
         for field, value in msgspec.structs.asdict(arm).items()
-        if field not in skip and value not in ("", None)
+        if field not in skip and value not in ("", None) and (field, value) != ("clients", 1)
     }
     flags = [word for flag in arm.flags for word in flag.split()]
     while flags:

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.accounting import Assumption, Borrowed, in_words, ledger, metric
+from analysis.accounting import (
+    Assumption,
+    Borrowed,
+    delivered,
+    in_words,
+    least_delivered,
+    ledger,
+    metric,
+    tokens_a_chunk,
+)
 from analysis.model import Level, Run, Source
 from analysis.quantity import constant
 from tests.builders import figure, printed, requests, run
@@ -342,6 +351,145 @@ def test_requests_of_one_token_have_no_time_after_it():
     account = ledger(run(requests=arrays, level=Level.REQUESTS))
     assert account.decode.value == 0
     assert account.first_token_share.value == 1
+
+
+# Chunks that carry several tokens
+
+
+def test_itl_of_several_tokens_a_chunk_is_no_time_per_token():
+    """25 ms from chunk to chunk, 10 ms a token, 50 tokens: 0.49 s to the last one, not 1.225 s."""
+    one = run({"mean_itl": 0.025, "mean_tpot": 0.010})
+    account = ledger(one)
+    assert tokens_a_chunk(one) == pytest.approx(2.5)
+    assert account.decode.value == pytest.approx(0.010 * 49)
+    assert account.stay.value == pytest.approx(0.59)
+    assert account.in_flight.value == pytest.approx(0.59)
+    assert {source.key for source in account.decode.sources} == {
+        "mean_tpot", "total_output_tokens", "completed",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("ratio", "itl_counts"), [(1.04, True), (1.06, False), (0.5, True)])
+def test_the_line_between_tokens_and_chunks_is_at_5_percent(ratio, itl_counts):
+    """Below 1 it is ITL whatever the ratio: few long requests with short gaps."""
+    one = run({"mean_itl": 0.2, "mean_tpot": 0.2 / ratio})
+    assert (tokens_a_chunk(one) is None) == itl_counts
+    assert ledger(one).decode.value == pytest.approx((0.2 if itl_counts else 0.2 / ratio) * 49)
+
+
+def test_a_ratio_that_the_rounding_of_the_print_allows_is_none():
+    """11 ms [10.5, 11.5] over 10 ms [9.5, 10.5] may be 1; 13 ms may not be below 1.19."""
+    tpot = printed("mean_tpot", "10", 1e-3)
+    assert tokens_a_chunk(
+        run({"mean_itl": printed("mean_itl", "11", 1e-3), "mean_tpot": tpot})
+    ) is (None)
+    several = tokens_a_chunk(run({"mean_itl": printed("mean_itl", "13", 1e-3), "mean_tpot": tpot}))
+    assert several == pytest.approx(1.3)
+
+
+@pytest.mark.parametrize(
+    "figures", [{"mean_itl": None, "mean_tpot": 0.01}, {"mean_itl": 0.2}, {"mean_tpot": 0.0}]
+)
+def test_tokens_a_chunk_need_both_latencies(figures):
+    assert tokens_a_chunk(run(figures)) is None
+
+
+def test_exact_latencies_come_before_tpot():
+    chunky = {"mean_itl": 0.025, "mean_tpot": 0.010}
+    assert ledger(run({**chunky, "mean_e2el": 0.7})).decode.value == pytest.approx(0.6)
+    arrays = requests([0.1], [[0.3, 0.3]])
+    one = run(chunky, requests=arrays, level=Level.REQUESTS)
+    assert ledger(one).decode.value == pytest.approx(0.6)
+
+
+def test_chunks_without_token_counts_give_no_decode_time():
+    one = run({"mean_ttft": 0.1, "mean_itl": 0.025, "mean_tpot": 0.010}, bare=True)
+    assert ledger(one).decode is None
+
+
+# Requests completed, and the rate that was asked for
+
+
+def test_completed_requests_are_counted_or_follow_from_the_rate():
+    assert ledger(run()).completed.value == 100
+    assert ledger(slow_row()).completed.value == 2000
+    counted = {"completed": None, "failed": None, "num_prompts": None, "request_throughput": 1.5}
+    account = ledger(run(counted))
+    assert (account.completed.value, account.completed.unit) == (150, "")
+    assert ledger(run({**counted, "duration": None})).completed is None
+
+
+def at_rate(share: float, n: int = 100, stay: float = 4.0, **more) -> bool | None:
+    """n requests at 1/s with 1 / share asked; a stay of `stay`, so as many in flight."""
+    figures = {
+        "completed": n, "num_prompts": n, "duration": n, "mean_ttft": stay / 2,
+        "mean_itl": stay / 2 / 49, "total_output_tokens": 50 * n, **more,
+    }  # fmt: skip
+    return delivered(ledger(run(figures, rate=1 / share)))
+
+
+def test_a_rate_is_delivered_within_slack_noise_and_drain():
+    """100 requests, 4 in flight: 1 - 0.02 - 2 / 10 - 4 / 100 = 0.74."""
+    assert least_delivered(ledger(run({"mean_ttft": 2.0, "mean_itl": 2.0 / 49}))) == pytest.approx(
+        0.74
+    )
+    assert at_rate(0.741) is True
+    assert at_rate(0.739) is False
+    assert at_rate(1.3) is True
+
+
+def test_many_requests_leave_little_to_noise():
+    """10,000 requests, 4 in flight: 1 - 0.02 - 0.02 - 0.0004 = 0.9596."""
+    assert at_rate(0.9597, 10_000) is True
+    assert at_rate(0.9595, 10_000) is False
+
+
+def test_the_drain_is_a_stay_of_the_duration():
+    """A stay of 30 s in 100 s: 0.02 + 0.2 + 0.3 are allowed for."""
+    assert at_rate(0.49, stay=30.0) is True
+    assert at_rate(0.47, stay=30.0) is False
+
+
+def test_the_cap_bounds_a_drain_that_is_not_known():
+    """10 allowed in flight: 1 - 0.02 - 0.2 - 0.1 = 0.68; without a cap nothing bounds it."""
+    figures = {"mean_ttft": None, "mean_itl": None}
+    capped = {share: ledger(run(figures, rate=1 / share)) for share in (0.69, 0.67)}
+    assert [delivered(account) for account in capped.values()] == [True, False]
+    free = ledger(run(figures, rate=1 / 0.69, concurrency=None))
+    assert delivered(free) is None
+    assert delivered(ledger(run(figures, rate=1 / 0.99, concurrency=None))) is True
+
+
+def test_without_a_count_of_requests_only_a_rate_met_in_full_is_known():
+    known = {"request_throughput": 1.0, "mean_ttft": 0.1}
+    assert delivered(ledger(run(known, rate=1 / 0.981, bare=True))) is True
+    assert delivered(ledger(run(known, rate=1 / 0.979, bare=True))) is None
+
+
+@pytest.mark.parametrize("n", [0, 4])
+def test_of_so_few_requests_nothing_is_known(n):
+    """Of 4, 2 / sqrt(4) = 1 is noise."""
+    account = ledger(run({"completed": n}, rate=10.0))
+    assert least_delivered(account) is None
+    assert delivered(account) is None
+
+
+@pytest.mark.parametrize("rate", [float("inf"), float("nan"), 0.0, -1.0])
+def test_no_rate_was_asked_for(rate):
+    assert delivered(ledger(run(rate=rate))) is None
+
+
+def test_a_throughput_that_is_no_number_delivers_nothing_known():
+    assert delivered(ledger(run({"duration": 0}, rate=1.0))) is None
+    assert delivered(ledger(run({"mean_ttft": 0.1}, rate=1.0, bare=True))) is None
+
+
+@given(st.integers(1, 100_000), st.floats(0.01, 1000), st.floats(0.01, 2))
+def test_what_is_delivered_at_a_rate_is_delivered_at_any_lower_one(n, stay, share):
+    """And what is not is not at any higher one."""
+    found, less, more = (at_rate(s, n, stay) for s in (share, share * 1.1, share / 1.1))
+    assert not (found is True and less is not True)
+    assert not (found is False and more is not False)
 
 
 # Metrics by name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -114,6 +115,34 @@ def test_rounding_that_reaches_equality_at_a_load_puts_the_crossing_there_too():
     (found,) = crossings([at(10, 1.3, 0.01), at(40, 0.99, 0.02)])
     assert found.lo > 10
     assert found.hi == 40.0
+
+
+def test_noise_adds_to_the_rounding_of_a_ratio() -> None:
+    """2 [1.9, 2.1] and 1 / 2 [0.45, 0.55] with 5 and 10 % of noise, by hand."""
+    low, high = at(4, 2.0, 0.1), at(16, 0.5, 0.05)
+    (found,) = crossings([replace(low, noise=0.05), replace(high, noise=0.1)])
+    up, down = math.log(1.9) - 0.05, -math.log(0.45) + 0.1
+    assert found.lo == pytest.approx(4 * 4 ** (up / (up + down)))
+    up, down = math.log(2.1) + 0.05, -math.log(0.55) - 0.1
+    assert found.hi == pytest.approx(4 * 4 ** (up / (up + down)))
+    assert found.cut == ()
+
+
+def test_an_end_at_which_noise_reaches_equality_is_cut() -> None:
+    (found,) = crossings([at(4, 1.02), replace(at(16, 0.5), noise=0.01)])
+    assert found.cut == ()
+    (found,) = crossings([replace(at(4, 1.02), noise=0.03), at(16, 0.5)])
+    assert (found.lo, found.cut) == (4, (4,))
+    (found,) = crossings([at(4, 2.0), replace(at(16, 0.98), noise=0.03)])
+    assert (found.hi, found.cut) == (16, (16,))
+
+
+@pytest.mark.parametrize("noise", [1e6, math.inf])
+def test_a_print_as_coarse_as_its_value_and_boundless_noise_leave_the_whole_range(
+    noise: float,
+) -> None:
+    (found,) = crossings([at(4, 2.0, 2.0), replace(at(16, 0.5), noise=noise)])
+    assert (found.lo, found.hi, found.cut) == (4, 16, (4, 16))
 
 
 def test_a_crossing_at_loads_beyond_a_thousand():

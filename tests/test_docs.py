@@ -134,6 +134,7 @@ def test_links_resolve(name: str) -> None:
 def build_site(folder: Path) -> Path:
     """Builds a copy of the docs strictly, as they were cloned, plus what lies in `folder`."""
     shutil.copy(ROOT / "mkdocs.yml", folder)
+    shutil.copytree(ROOT / "analysis" / "theme", folder / "analysis" / "theme")
     for path in (ROOT / "docs").rglob("*"):
         inner = path.relative_to(ROOT)
         generated = inner.parts[1] == "findings" and inner.name != "README.md"

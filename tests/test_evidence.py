@@ -195,5 +195,9 @@ def test_a_single_run_among_repeats_is_single() -> None:
 
 def test_the_same_cells_again() -> None:
     found = again(*HERE.cells, repeats=3, note="warm")
-    assert (found.arms, found.workloads, found.concurrency) == (("a", "b"), ("chat",), (10, 20))
+    assert (found.arms, found.workloads, found.concurrency) == (
+        ("a", "b"),
+        ("chat", "code"),
+        (10, 20),
+    )
     assert (found.repeats, found.note) == (3, "warm")

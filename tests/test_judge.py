@@ -16,7 +16,8 @@ from analysis.claims import Kind
 from analysis.dataset import Cell, Dataset, Study
 from analysis.evidence import Experiment, Judgement
 from analysis.judge import Judged, command, failed_checks, judge_study
-from analysis.model import Finding, Level
+from analysis.model import Finding, Lengths, Level, Source
+from analysis.study import WorkloadSpec
 from tests.builders import arm, cell, dataset, run, study
 from tests.reports import SENTENCE
 
@@ -120,7 +121,58 @@ def test_an_invalid_run_of_another_cell_changes_nothing() -> None:
 
 def test_checks_that_passed_or_did_not_apply_are_left_out() -> None:
     repeats = cell("base", run(id="a"), run({"failed": 1}, id="b"))
-    assert [o.run for o in failed_checks((repeats, repeats))] == ["b"]
+    assert [o.run for o in failed_checks((repeats, repeats), "magnitude")] == ["b"]
+
+
+def test_a_rate_that_was_not_delivered_concerns_a_claim_of_the_load_alone() -> None:
+    # 1/s of the 10/s asked, and one request failed.
+    late = cell("base", run({"failed": 1}, rate=10.0))
+    load = {
+        "id": "l", "kind": "load", "arms": ["base"], "workload": "chat", "concurrency": 10,
+        "limited_by": "cap", **SENTENCE,
+    }  # fmt: skip
+    both = {"id": "both", "kind": "composite", "parts": ["c", "l"], **SENTENCE}
+    found = by_id(judged([value(), load, both], late))
+    assert [o.code for o in found["c"].checks] == ["SA103"]
+    assert [o.code for o in found["l"].checks] == ["SA102", "SA103"]
+    assert {o.code for o in found["both"].checks} == {"SA102", "SA103"}
+    assert [o.code for o in failed_checks((late,), "standing.valid")] == ["SA102", "SA103"]
+    assert [o.code for o in failed_checks((late,), "standing.time")] == ["SA103"]
+    assert {finding.verdict for finding in found.values()} == {"supported"}
+
+
+# ---- what weakens a number without making its run invalid
+
+
+def test_a_number_that_rests_on_a_thin_tail_carries_the_warning() -> None:
+    few = cell("base", run({"p99_ttft": 0.3}))
+    claims = [value("tail", "300", of={**TTFT, "metric": "p99_ttft"}), value("mean")]
+    found = by_id(judged(claims, few))
+    assert (found["tail"].verdict, found["tail"].checks) == ("supported", ())
+    assert found["tail"].assumptions == (
+        "p99 of ttft from 100 requests is near its maximum (299 needed): "
+        "base on chat, 10 in flight",
+    )
+    assert found["mean"].assumptions == ()
+
+
+def test_requests_that_may_be_missing_are_named_where_the_cell_is_used() -> None:
+    row = run({"completed": None, "failed": None})
+    cut = cell(arm("base", max_model_len=1000), row)
+    other = cell("other", run(arm="other"))
+    sample = Lengths(Source("lengths.csv", ""), np.array([10, 900]), np.array([10, 101]))
+    known = study(
+        cut, other,
+        claims=[value("cut"), value("other", of={**TTFT, "arm": "other"})],
+        workloads=[WorkloadSpec(name="chat", lengths="lengths.csv")],
+        lengths={"lengths.csv": sample},
+    )  # fmt: skip
+    found = by_id(judge_study(dataset(known), known))
+    assert found["cut"].assumptions == (
+        "1 of 2 requests in the length sample of chat pass base's max_model_len of 1,000 and may "
+        "be missing from its run; failures are not printed",
+    )
+    assert found["other"].assumptions == ()
 
 
 # ---- what is missing

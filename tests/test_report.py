@@ -448,6 +448,7 @@ def test_a_folder_that_cannot_be_written_is_the_callers_error(
 
 def test_a_strict_site_can_be_built_of_hostile_results(tmp_path: Path) -> None:
     shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    shutil.copytree(ROOT / "analysis" / "theme", tmp_path / "analysis" / "theme")
     shutil.copytree(
         ROOT / "docs", tmp_path / "docs",
         ignore=lambda folder, names: [n for n in names if folder.endswith("findings")

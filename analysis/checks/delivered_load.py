@@ -32,22 +32,25 @@ def check(cell: Cell, account: Ledger) -> Outcome:
     met, least = delivered(account), least_delivered(account)
     share = x.value / run.requested_rate
     text = f"{span(x)} of {show(run.requested_rate, '1/s')} asked ({percent(share)})"
-    if met is None or (least is None and share < 1 - SLACK):
+    if met is None:
         reason = f"{text}, but too few requests, or too little known of them, to tell it from noise"
         return Outcome(CODE, NAME, "NOT APPLICABLE", reason, run.id)
-    if not met:
-        reason = f"{text}, below {percent(least or 0.0)}: {_why(account)}"
-        return Outcome(CODE, NAME, "SUSPECT", reason, run.id)
-    if least is not None and share < 1 - SLACK:
-        text += f", no less than the {percent(least)} that noise and drain may leave"
-    return Outcome(CODE, NAME, "VALID", text, run.id)
+    if least is None or share >= 1 - SLACK:
+        return Outcome(CODE, NAME, "VALID", text, run.id)
+    if met:
+        reason = f"{text}, above the {percent(least)} that noise and drain may leave"
+        return Outcome(CODE, NAME, "VALID", reason, run.id)
+    reason = f"{text}, below {percent(least)}: {_why(account)}"
+    return Outcome(CODE, NAME, "SUSPECT", reason, run.id)
 
 
 def _why(account: Ledger) -> str:
     """What kept the rate from being delivered, as far as requests in flight tell."""
     cap, in_flight = account.run.concurrency, account.in_flight
-    if cap and in_flight is None:
+    if not cap:
+        return "the client or the server fell behind"
+    if in_flight is None:
         return "its cap, the client or the server held it back"
-    if cap and in_flight is not None and in_flight.value >= FULL * cap:
+    if in_flight.value >= FULL * cap:
         return "the run is a closed loop at its cap, not a run at that rate"
     return "the client or the server fell behind"

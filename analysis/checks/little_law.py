@@ -2,15 +2,14 @@
 
 It may not exceed the cap on requests in flight (the mean stay would be impossible: a wrong cap,
 duration, or latency), and in a closed loop it should fill it. Well below the cap, the run was
-mostly ramp and drain, or the client could not keep up.
+mostly ramp and drain, or the client could not keep up. A run at a rate that was delivered is no
+closed loop.
 """
 
 from __future__ import annotations
 
-import math
-
-from analysis.accounting import Ledger
-from analysis.capacity import CLOSED, RATE_MET
+from analysis.accounting import Ledger, delivered
+from analysis.capacity import CLOSED
 from analysis.dataset import Cell
 from analysis.model import Outcome
 from analysis.wording import percent, span
@@ -32,13 +31,7 @@ def check(cell: Cell, account: Ledger) -> Outcome:
     text = f"{span(in_flight)} of {run.concurrency} in flight ({percent(fill)})"
     if in_flight.lo > OVER * run.concurrency:
         return Outcome(CODE, NAME, "INVALID", f"{text}: more than the cap allows", run.id)
-    x = account.throughput
-    open_loop = (
-        math.isfinite(run.requested_rate)
-        and x is not None
-        and x.value >= RATE_MET * run.requested_rate
-    )
-    if fill < UNDER and not open_loop:
+    if fill < UNDER and not delivered(account):
         reason = f"{text}, below {percent(UNDER, 0)}: ramp and drain, the client, or another cap"
         return Outcome(CODE, NAME, "SUSPECT", reason, run.id)
     return Outcome(CODE, NAME, "VALID", text, run.id)

@@ -16,7 +16,7 @@ from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Missing
 from analysis.model import Verdict
 from analysis.quantity import Quantity
 from analysis.reference import stated
-from analysis.wording import show, span
+from analysis.wording import percent, show, span
 
 
 class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -76,7 +76,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         same = 0.8 <= ratio <= 1.25
         text = (
             f"The log reports {span(found.reported)} (KV tokens / max_model_len); at this "
-            f"workload {span(found.slots)} fit, {show(ratio)} times that"
+            f"workload {span(found.slots)} fit, {_times(ratio)} that"
         )
         verdict: Verdict = "supported" if same == claim.reported_is_slots else "refuted"
         parts.append((verdict, text))
@@ -98,6 +98,11 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         cells=(cell,),
         experiment=Experiment((claim.arm,), (claim.workload,), (claim.concurrency,), repeats=1),
     )
+
+
+def _times(ratio: float) -> str:
+    """ "94.7 times" or "4.0 % of"."""
+    return f"{percent(ratio)} of" if ratio < 1 else f"{show(ratio)} times"
 
 
 def _stated_slots(claim: Claim, slots: Quantity) -> tuple[Verdict, str]:

@@ -1,20 +1,25 @@
 """Whether, and where, the load curves of two arms cross.
 
-Inside the measured loads a crossing is a change of sign and gets an interval. Beyond them it is
-not identified unless several models agree; their range is printed with the runs that would
+Inside the measured loads a crossing is a change of sign and gets an interval: the zeros that remain
+possible when the ratio at either load moves within its rounding and within what runs vary (the 95 %
+interval between repeats, or of single runs the spread seen elsewhere). Beyond them it is not
+identified unless several models agree; their range is printed with the runs that would
 settle it. The claim is judged on the range it names, else on the range that was measured.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from analysis.claims import ClaimBase
-from analysis.claims._common import Contrast, contrast, moved
+from analysis.claims._common import Contrast, contrast, differences
 from analysis.crossover import crossings, forecasts, points
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Missing
 from analysis.metrics import label_of
 from analysis.model import Estimate, Verdict
+from analysis.stats import LEAST_RUN_SD, difference_tips_at, plausible_sd
 from analysis.wording import digits, listing
 
 
@@ -51,7 +56,6 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     lo, hi = claim.within or (low, high)
     if lo >= hi:
         raise BadClaim(f"speaks of loads within [{lo}, {hi}]; give the lower one first")
-    found = [c for c in crossings(rows) if lo <= c.hi and c.lo <= hi]
     label = label_of(claim.metric)
     by_n = {cell.concurrency: cell for cell in second}
     pairs = [
@@ -60,6 +64,9 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         if cell.concurrency in by_n and any(row.n == cell.concurrency for row in rows)
     ]
     clear = [contrast(ev, b, a, claim.metric) for a, b in pairs]
+    noisy = [replace(row, noise=_noise(c)) for row, c in zip(rows, clear, strict=True)]
+    found = [c for c in crossings(noisy) if lo <= c.hi and c.lo <= hi]
+    repeated = {row.n for row, c in zip(rows, clear, strict=True) if c.comparison.repeated}
     numbers = [
         row.ratio.estimate(f"{label}, {claim.first} / {claim.second}, {row.n} in flight")
         for row in rows
@@ -72,6 +79,11 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
                 f"{digits(c.hi)}] in flight, between the runs at {c.below} and "
                 f"{c.above}."
             )
+            if c.cut:
+                reasons.append(
+                    f"The interval is cut at {listing(c.cut)}: the arms may be equal there, "
+                    "and the crossing beyond."
+                )
             numbers.append(
                 Estimate(
                     "crossing",
@@ -79,14 +91,18 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
                     c.lo,
                     c.hi,
                     "",
-                    "rounding",
+                    "95 % between runs"
+                    if {c.below, c.above} <= repeated
+                    else "spread taken from elsewhere and rounding",
                     "zero of the log ratio, linear in log load",
                 )
             )
         verdict: Verdict = "supported" if claim.crosses else "refuted"
         if not any(lo <= c.lo and c.hi <= hi for c in found):
             verdict = "inconclusive"
-            reasons.append(f"Rounding leaves open whether that is within [{lo}, {hi}].")
+            reasons.append(
+                f"Rounding and run-to-run noise leave open whether that is within [{lo}, {hi}]."
+            )
         elif not _signs_differ(clear):
             verdict = "inconclusive"
             reasons.append("On one side of it every load is within rounding or run-to-run noise.")
@@ -142,11 +158,28 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         verdict,
         tuple(reasons),
         tuple(numbers),
-        confounds=moved(first_arm, second_arm),
+        confounds=tuple(dict.fromkeys(d for a, b in pairs for d in differences(a, b))),
         flips="runs at higher loads, or repeats that turn a sign",
         cells=cells,
         experiment=Experiment((claim.first, claim.second), (claim.workload,), loads),
     )
+
+
+def _noise(found: Contrast) -> float:
+    """Half width of ln ratio between runs: 95 % of repeats, else of the spread seen elsewhere.
+
+    So few repeats that they may lie close by luck are given that spread as their least, others
+    the least spread that was ever seen.
+    """
+    between = found.comparison
+    # 1.96 √2 of an sd of 1.
+    z = 1 / difference_tips_at(math.e)
+    sd = plausible_sd(found.metric)
+    if not between.repeated:
+        return z * sd
+    runs = min(between.n_baseline, between.n_treatment)
+    least = (LEAST_RUN_SD if between.testable else sd) * z / math.sqrt(runs)
+    return max(math.log(between.hi) - math.log(between.ratio), least)
 
 
 def _signs_differ(clear: Sequence[Contrast]) -> bool:

@@ -1,8 +1,8 @@
 """Whether models with their KV cache fit a GPU, and whether the GPU supports the number type.
 
 Weights come from a start-up log where an arm is named, else from the model's geometry; KV is so
-many tokens of it. vLLM may use `gpu_memory_utilization` of the memory (0.92 by default) and keeps
-some of that for activations; between the two the claim is inconclusive.
+many tokens of it. vLLM may use `gpu_memory_utilization` of the memory (0.92 by default), and every
+model keeps some of that for its own activations; between the two the claim is inconclusive.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         tuple(numbers),
         assumptions=(
             f"vLLM uses {percent(UTILISATION, 0)} of the memory and keeps "
-            f"{show(ACTIVATIONS, 'B')} of it for activations",
+            f"{show(ACTIVATIONS, 'B')} of it for activations"
+            + (f", once for each of the {len(claim.models)} models" if claim.models[1:] else ""),
         )
         if claim.models
         else (),
@@ -160,7 +161,8 @@ def _sizes(claim: Claim, ev: Evidence, gpu: Gpu, numbers: list[Estimate]) -> tup
             numbers.append(
                 Estimate(f"KV of {name}", kv, kv, kv, "B", "exact", f"{claim.kv_tokens:,} tokens")
             )
-    room = UTILISATION * gpu.memory_bytes - ACTIVATIONS
+    # Every model is a server of its own, with its own activations and CUDA graphs.
+    room = UTILISATION * gpu.memory_bytes - ACTIVATIONS * len(claim.models)
     numbers.append(
         Estimate(
             "room",
@@ -169,14 +171,16 @@ def _sizes(claim: Claim, ev: Evidence, gpu: Gpu, numbers: list[Estimate]) -> tup
             room,
             "B",
             "assumed",
-            "0.92 x memory - activations",
+            f"{UTILISATION} x memory - activations"
+            + (f" of {len(claim.models)} models" if claim.models[1:] else ""),
             (Source("hardware.toml", f"{gpu.name}, memory"),),
         )
     )
     what = listing(claim.models)
     tokens = f" with {claim.kv_tokens:,} tokens of KV" if claim.kv_tokens else ""
+    verb = "need" if claim.models[1:] else "needs"
     text = (
-        f"{what}{tokens} need {show(need, 'B')}; {gpu.name} has {show(gpu.memory_bytes, 'B')}, "
+        f"{what}{tokens} {verb} {show(need, 'B')}; {gpu.name} has {show(gpu.memory_bytes, 'B')}, "
         f"of which about {show(room, 'B')} is usable"
     )
     if need <= room:

@@ -50,7 +50,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         parts.append(
             _yes(
                 has_value == claim.takes_value,
-                f"{claim.flags[0]} {'takes' if has_value else 'takes no'} value",
+                f"{claim.flags[0]} takes {'a' if has_value else 'no'} value",
             )
         )
     for flag in claim.flags:
@@ -99,20 +99,21 @@ def _successor(claim: Claim, page: HelpText, known: list[str]) -> tuple[Verdict,
     heirs = [flag for flag in known if words <= _words(flag) and flag not in claim.flags]
     if claim.successor in heirs:
         return "supported", f"{claim.successor} carries the words of {claim.flags[0]}"
-    there = "exists" if claim.successor in known else "does not exist"
+    there = "which exists but is another switch"
+    if claim.successor not in known:
+        there = "which does not exist"
     if heirs:
         return "refuted", (
-            f"the successor is {listing(heirs, 'or')}, which carries the words "
-            f"“{' '.join(sorted(words))}”; {claim.successor} {there} and is "
-            "another switch"
+            f"What {claim.flags[0]} did is now done by {listing(heirs, 'or')}, by its words, and "
+            f"not by {claim.successor}, {there}"
         )
-    return "inconclusive", f"no flag carries the words of {claim.flags[0]}"
+    return "inconclusive", f"No flag carries the words of {claim.flags[0]}"
 
 
 def _choices(claim: Claim, page: HelpText) -> tuple[Verdict, str]:
     found = re.search(rf"{re.escape(claim.flags[0])}[ =]\{{([^}}]*)\}}", page.text)
     if found is None:
-        return "inconclusive", f"the help text lists no choices of {claim.flags[0]}"
+        return "inconclusive", f"The help text lists no choices of {claim.flags[0]}"
     values = [value.strip() for value in found.group(1).split(",")]
     return _yes(
         set(values) == set(claim.choices), f"{claim.flags[0]} takes {listing(values, 'or')}"

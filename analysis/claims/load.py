@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from analysis.capacity import CLOSED, FULL, RATE_MET
+from analysis.accounting import delivered
+from analysis.capacity import CLOSED, FULL
 from analysis.claims import ClaimBase
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement
 from analysis.model import Estimate
@@ -40,8 +41,8 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             x.estimate(f"delivered, {cell.arm.name}", "completed / duration"),
             in_flight.estimate(f"requests in flight, {cell.arm.name}", "X x stay"),
         ]
-        met = math.isfinite(asked) and x.lo >= RATE_MET * asked
-        missed = math.isinf(asked) or x.hi < RATE_MET * asked
+        met = all(delivered(account) for account in cell.ledgers)
+        missed = math.isinf(asked) or all(delivered(a) is False for a in cell.ledgers)
         # Without a rate the loop is closed by construction, but for ramp and drain.
         share_needed = FULL if math.isfinite(asked) else CLOSED
         full = in_flight.lo >= share_needed * claim.concurrency

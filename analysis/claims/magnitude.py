@@ -6,15 +6,23 @@ are disjoint, inconclusive when only the rounding lets them meet. A percentage i
 base that the sentence names (`base`); where it names none, both bases are shown, and a claim
 that is true of one base only is inconclusive. Whether the difference itself would survive
 another run is said beside it; why it arose is another claim.
+
+A bound ("at least") on one metric of two cells must be cleared by run-to-run noise as well: by the
+interval between repeats, or, of single runs, by the spread that runs have elsewhere. Of several
+runs the mean counts; a number that only some of them print is supported where it also lies within
+the 95 % interval of the mean, and inconclusive where it was picked from beyond it.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 from analysis.claims import ClaimBase
-from analysis.claims._common import compare_runs, moved, rounded
+from analysis.claims._bounds import side_of
+from analysis.claims._common import compare_runs, differences, moved, rounded
+from analysis.dataset import Cell
 from analysis.evidence import REPEATS, BadClaim, Evidence, Judgement, Missing, again, single
 from analysis.model import Verdict
 from analysis.quantity import Quantity
@@ -30,7 +38,7 @@ from analysis.reference import (
     stated,
 )
 from analysis.stats import difference_tips_at
-from analysis.wording import percent, span
+from analysis.wording import listing, percent, show, span
 
 ABOUT = 0.05
 """ "About" is read as within 5 % of the stated number."""
@@ -83,7 +91,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     confounds: tuple[str, ...] = ()
     arms = tuple(dict.fromkeys(cell.arm for cell in cells))
     if len(arms) == 2:
-        confounds = moved(arms[0], arms[1])
+        confounds = differences(*cells) if len(cells) == 2 else moved(arms[0], arms[1])
     experiment = None
     if cells and single(cells):
         experiment = again(*cells, repeats=REPEATS)
@@ -115,7 +123,21 @@ def _read(claim: Claim, ev: Evidence, base: str) -> _Reading:
             f"a {claim.measure} is taken of it",
         )
     verdict, words = _compare(claim, ev, observed, target, base)
-    return _Reading(observed, base, verdict, f"{_sentence(claim, base, observed)}, {words}.")
+    return _Reading(
+        observed, base, verdict, f"{_sentence(claim, base, observed, target)}, {words}."
+    )
+
+
+def _says_less(claim: Claim) -> bool:
+    """Whether the stated number is a change downwards, which is put into words."""
+    return claim.measure == "percent" and claim.stated.strip().startswith("-")
+
+
+def _printed(claim: Claim) -> str:
+    """The stated number in words: "the stated 64 % less" of -64."""
+    if _says_less(claim):
+        return f"the stated {claim.stated.strip()[1:]} {_unit(claim)} less"
+    return f"the stated {claim.stated} {_unit(claim)}".rstrip()
 
 
 def _unit(claim: Claim) -> str:
@@ -143,20 +165,9 @@ def _compare(
     claim: Claim, ev: Evidence, observed: Quantity, target: Quantity, base: str
 ) -> tuple[Verdict, str]:
     """Verdict and the half sentence that carries it."""
-    printed = f"the stated {claim.stated} {_unit(claim)}".rstrip()
+    printed = _printed(claim)
     if claim.relation in ("at_least", "at_most"):
-        bound = target.value
-        inside = observed.lo >= bound if claim.relation == "at_least" else observed.hi <= bound
-        outside = observed.hi < bound if claim.relation == "at_least" else observed.lo > bound
-        words = "at least" if claim.relation == "at_least" else "at most"
-        spread = _between_runs(claim, ev, base)
-        if (inside or outside) and spread is not None and spread[0] < bound < spread[1]:
-            return "inconclusive", f"and the spread between repeats straddles {printed}"
-        if inside:
-            return "supported", f"{words} {printed}"
-        if outside:
-            return "refuted", f"not {words} {printed}"
-        return "inconclusive", f"and its interval straddles {printed}"
+        return _bounded(claim, ev, observed, target, base, printed)
     lo, hi = target.lo, target.hi
     if claim.relation == "about":
         lo = target.value - ABOUT * abs(target.value)
@@ -165,12 +176,9 @@ def _compare(
             return "supported", f"within {percent(ABOUT, 0)} of {printed}"
     elif _rounds_to(claim, observed.value, target):
         return "supported", f"which rounds to {printed}"
-    repeats = _repeats(claim, ev)
-    hits = sum(_rounds_to(claim, value, target) for value in repeats)
-    if hits:
-        verb = "rounds" if hits == 1 else "round"
-        words = f"the mean of {len(repeats)} runs, and {hits} of them {verb} to {printed}"
-        return "supported", words
+    quoted = _one_of_several(claim, ev, target, printed)
+    if quoted is not None:
+        return quoted
     if observed.hi >= lo and observed.lo <= hi:
         return (
             "inconclusive",
@@ -188,32 +196,108 @@ def _compare(
 def _rounds_to(claim: Claim, value: float, target: Quantity) -> bool:
     """Whether a value in base units prints as the stated number."""
     factor = base_unit(_unit(claim))[1]
-    places = len(claim.stated.replace(",", "").strip().partition(".")[2])
+    places = _places(claim)
     return rounded(value / factor, places) == rounded(target.value / factor, places)
 
 
-def _repeats(claim: Claim, ev: Evidence) -> list[float]:
-    """A quoted figure may be any one of several repeats' own."""
+def _bounded(
+    claim: Claim, ev: Evidence, observed: Quantity, target: Quantity, base: str, printed: str
+) -> tuple[Verdict, str]:
+    """A bound: by the rounding of the figures, then by what runs vary."""
+    bound, above = target.value, claim.relation == "at_least"
+    # At most -10 % is at least 10 % less.
+    words = "at least" if above != _says_less(claim) else "at most"
+    inside = observed.lo >= bound if above else observed.hi <= bound
+    outside = observed.hi < bound if above else observed.lo > bound
+    if not inside and not outside:
+        return "inconclusive", f"and its interval straddles {printed}"
+    plain = f"{words} {printed}" if inside else f"not {words} {printed}"
+    pair = _plain_pair(claim, ev)
+    if pair is not None:
+        metric, against = claim.of.metric, ev.need(pair[0], claim.of.metric)
+        ratio = (ev.need(pair[1], metric) / against).as_unit("")
+        scaled = _as_ratio(claim.measure, base, bound, against.value)
+        side, why = side_of(ratio, compare_runs(*pair, metric), metric, scaled)
+        if side == "open":
+            return "inconclusive", f"{plain} as printed, which noise may turn ({why})"
+    repeated = _repeated(claim, ev)
+    if repeated is not None:
+        found = repeated.estimate(claim.of.metric, "mean")
+        if found is not None and found.lo < bound < found.hi:
+            return "inconclusive", (
+                f"the mean of {len(repeated.runs)} runs, whose 95 % interval "
+                f"[{show(found.lo, found.unit)}, {show(found.hi, found.unit)}] straddles {printed}"
+            )
+    return ("supported" if inside else "refuted"), plain
+
+
+def _as_ratio(measure: str, base: str, bound: float, against: float) -> float:
+    """A bound on the measure as one on the ratio of the two figures; all of them rise with it."""
+    if measure == "difference":
+        return 1 + bound / against
+    if measure != "percent":
+        return bound
+    if base == "of":
+        # (a - b) / a = 1 - b / a, which stays below 1.
+        return 1 / (1 - bound) if bound < 1 else math.inf
+    return 1 + bound
+
+
+def _one_of_several(
+    claim: Claim, ev: Evidence, target: Quantity, printed: str
+) -> tuple[Verdict, str] | None:
+    """A quoted figure may be one run's own, if the mean of them all does not contradict it."""
+    cell = _repeated(claim, ev)
+    if cell is None:
+        return None
+    values = [q.value for q in cell.each(claim.of.metric)]
+    hits = [n for n, value in enumerate(values, 1) if _rounds_to(claim, value, target)]
+    found = cell.estimate(claim.of.metric, "mean")
+    if not hits or found is None:
+        return None
+    n, which = len(values), f"run {listing(hits)}" if len(hits) == 1 else f"runs {listing(hits)}"
+    if found.lo <= target.value <= found.hi:
+        verb = "is" if len(hits) == 1 else "are"
+        return (
+            "supported",
+            f"the mean of {n} runs; the quoted one, {printed}, {verb} {which} of {n}",
+        )
+    return "inconclusive", (
+        f"the mean of {n} runs; {printed} is true of {len(hits)} of {n} runs only ({which}) and "
+        f"lies outside the 95 % interval of the mean, "
+        f"[{show(found.lo, found.unit)}, {show(found.hi, found.unit)}]"
+    )
+
+
+def _repeated(claim: Claim, ev: Evidence) -> Cell | None:
+    """The cell whose value is quoted, where it has several runs."""
     if claim.measure != "value" or not is_cell(claim.of):
-        return []
-    values = cells_of(ev, claim.of)[0].each(claim.of.metric)
-    return [q.value for q in values] if len(values) > 1 else []
+        return None
+    cell = cells_of(ev, claim.of)[0]
+    return cell if len(cell.each(claim.of.metric)) > 1 else None
+
+
+def _plain_pair(claim: Claim, ev: Evidence) -> tuple[Cell, Cell] | None:
+    """The two cells, base first, of one metric that runs can be compared on; None otherwise."""
+    if claim.measure == "value" or claim.against is None:
+        return None
+    if not (is_cell(claim.of) and is_cell(claim.against)):
+        return None
+    base, treat = cells_of(ev, claim.against)[0], cells_of(ev, claim.of)[0]
+    if claim.of.metric != claim.against.metric or base is treat:
+        return None
+    if any(q.value <= 0 for cell in (base, treat) for q in cell.each(claim.of.metric)):
+        return None
+    return base, treat
 
 
 def _between_runs(claim: Claim, ev: Evidence, base: str) -> tuple[float, float] | None:
     """95 % interval between repeats, on the scale of the measure."""
-    if claim.against is None or not (is_cell(claim.of) and is_cell(claim.against)):
+    pair = _plain_pair(claim, ev)
+    if pair is None or claim.measure == "difference":
         return None
-    if (
-        claim.measure not in ("ratio", "share", "percent")
-        or claim.of.metric != claim.against.metric
-    ):
-        return None
-    cells = (cells_of(ev, claim.against)[0], cells_of(ev, claim.of)[0])
-    if any(q.value <= 0 for cell in cells for q in cell.each(claim.of.metric)):
-        return None
-    found = compare_runs(*cells, claim.of.metric)
-    if found.n_baseline < 2 or found.n_treatment < 2:
+    found = compare_runs(*pair, claim.of.metric)
+    if not found.repeated:
         return None
     if claim.measure != "percent":
         return found.lo, found.hi
@@ -224,16 +308,11 @@ def _between_runs(claim: Claim, ev: Evidence, base: str) -> tuple[float, float] 
 
 def _noise(claim: Claim, ev: Evidence) -> list[str]:
     """What run-to-run noise does to a comparison of two measured cells."""
-    a, b = claim.against, claim.of
-    if a is None or claim.measure == "value" or not (is_cell(a) and is_cell(b)):
+    pair = _plain_pair(claim, ev)
+    if pair is None:
         return []
-    base, treat = cells_of(ev, a)[0], cells_of(ev, b)[0]
-    if a.metric != b.metric or base is treat:
-        return []
-    if any(q.value <= 0 for cell in (base, treat) for q in cell.each(a.metric)):
-        return []
-    found = compare_runs(base, treat, a.metric)
-    if found.n_baseline > 1 and found.n_treatment > 1:
+    found = compare_runs(*pair, claim.of.metric)
+    if found.repeated:
         text = (
             f"Between repeats ({found.method}, n = {found.n_baseline} and "
             f"{found.n_treatment}) the ratio is {found.ratio:.3f} "
@@ -247,23 +326,33 @@ def _noise(claim: Claim, ev: Evidence) -> list[str]:
     ]
 
 
-def _sentence(claim: Claim, base: str, observed: Quantity) -> str:
-    """ "Mean ITL of a on w at 10 in flight is -63.8 % [..] against that of b"."""
+def _sentence(claim: Claim, base: str, observed: Quantity, target: Quantity) -> str:
+    """ "Mean ITL of a on w at 10 in flight is 63.8 % [..] less than that of b"."""
     of = describe(claim.of)
-    text = f"{of[0].upper()}{of[1:]} is "
-    places = len(claim.stated.partition(".")[2])
+    text = f"{of[0].upper()}{of[1:]} "
+    places = _places(claim)
+    if observed.lo == observed.hi and not math.isclose(observed.value, target.value):
+        # An exact figure is shown fine enough to see on which side of the stated one it lies.
+        places += 2
     if claim.against is None or claim.measure == "value":
-        return text + span(observed, places)
+        return f"{text}is {span(observed, places)}"
     other = described_beside(claim.against, claim.of)
     if claim.measure == "ratio":
-        return f"{text}{span(observed, places)} x {other}"
+        return f"{text}is {span(observed, places)} x {other}"
     if claim.measure == "share":
-        return f"{text}{percent_span(observed, places)} of {other}"
+        return f"{text}is {percent_span(observed, places)} of {other}"
     if claim.measure == "difference":
-        return f"{text}{span(observed, places)} more than {other}"
+        return f"{text}is {span(observed, places)} more than {other}"
+    less = observed.value < 0
+    size = percent_span(observed * -1.0 if less else observed, places)
     if base == "of":
-        return f"{text}apart from {other} by {percent_span(observed, places)} of itself"
-    return f"{text}{percent_span(observed, places)} relative to {other}"
+        return f"{text}{'falls short of' if less else 'exceeds'} {other} by {size} of itself"
+    return f"{text}is {size} {'less' if less else 'more'} than {other}"
+
+
+def _places(claim: Claim) -> int:
+    """Decimals of the stated number."""
+    return len(claim.stated.replace(",", "").strip().partition(".")[2])
 
 
 def percent_span(observed: Quantity, places: int = 0) -> str:

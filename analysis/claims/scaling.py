@@ -1,8 +1,9 @@
 """Whether a quoted figure of k instances is a measurement, or one instance times k.
 
-Instances driven together lose something to imbalance, ramp and drain, and any two runs differ; a
-figure that equals k times another run's to 0.1 % is a projection. It is then also a statement
-about k times as many requests in flight, and may not be set against a run at fewer.
+Instances driven together lose something to imbalance, ramp and drain, and any two runs differ. A
+figure that is k times another run's to the digit printed, or k times its whole number, is a
+projection. One that only comes close (0.1 %) may be chance. A projection is also a statement about
+k times as many requests in flight, and may not be set against a run at fewer.
 """
 
 from __future__ import annotations
@@ -10,13 +11,17 @@ from __future__ import annotations
 import math
 
 from analysis.claims import ClaimBase
+from analysis.claims._common import rounded
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Missing
 from analysis.model import Estimate, Verdict
+from analysis.quantity import Quantity
 from analysis.reference import Ref, cells_of, describe, resolve
 from analysis.wording import percent, show, span
 
 COINCIDENCE = 0.001
-"""Closer than this to a multiple is no coincidence: instances lose more than that together."""
+"""A multiple as near as this calls for an explanation; only an exact one gives it."""
+TRUE_SCALING_SD = 0.01
+"""How far real scaling is taken to lie from k, as a share of k (one standard deviation)."""
 
 
 class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -43,7 +48,9 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         raise Missing(f"a {describe(claim.instance)} that is not 0", "figure / instance")
     off = multiple.value / claim.k - 1
     least, most = multiple.lo / claim.k - 1, multiple.hi / claim.k - 1
-    projected = least >= -COINCIDENCE and most <= COINCIDENCE
+    near = least >= -COINCIDENCE and most <= COINCIDENCE
+    exactly = _exactly(of, one, claim.k) if near else ""
+    projected = bool(exactly)
     apart = most < -COINCIDENCE or least > COINCIDENCE
     cells = cells_of(ev, claim.instance, claim.against)
     numbers: list[Estimate] = [
@@ -55,14 +62,19 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         f"{show(of.value, of.unit)} is {span(multiple)} x one instance's "
         f"{show(one.value, one.unit)}, {percent(abs(off), 2)} from {claim.k} x"
     )
-    reasons = [
-        f"{text}: closer than instances driven together would come, so it is one instance "
-        f"times {claim.k}{_exactly(of.value, one.value, claim.k)}."
-        if projected
-        else f"{text}: not {claim.k} times one instance."
-        if apart
-        else f"{text}: the rounding of the prints leaves open whether it is {claim.k} times one."
-    ]
+    if projected:
+        text += f": {exactly}, so it is one instance times {claim.k} and not a measurement"
+    elif near:
+        text += (
+            f": near {claim.k} times one instance, but not exactly it; a real measurement comes "
+            f"this close by chance in about 1 of {_one_of()}, if true scaling is "
+            f"{claim.k} x within {percent(TRUE_SCALING_SD, 0)} (one sd)"
+        )
+    elif apart:
+        text += f": not {claim.k} times one instance"
+    else:
+        text += f": the rounding of the prints leaves open whether it is {claim.k} times one"
+    reasons = [f"{text}."]
     n = claim.instance.concurrency
     if n is not None and projected:
         total = n * claim.k
@@ -108,9 +120,17 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     )
 
 
-def _exactly(of: float, one: float, k: int) -> str:
-    """Whether the figure is k x the instance's, rounded or cut to a whole number."""
-    for word, whole in (("rounded", round(one)), ("cut", math.floor(one))):
-        if round(of) == k * whole:
-            return f" ({k} x {whole:,}, the instance's {word} to a whole number, is it exactly)"
+def _exactly(of: Quantity, one: Quantity, k: int) -> str:
+    """Whether the figure is k x the instance's as printed, or rounded or cut to a whole number."""
+    times = one * float(k)
+    if times.lo <= of.hi and of.lo <= times.hi:
+        return f"within the rounding of the print it is {k} x the instance's"
+    for word, whole in (("rounded", rounded(one.value, 0)), ("cut", math.floor(one.value))):
+        if of.lo <= k * whole <= of.hi:
+            return f"it is {k} x {whole:,.0f}, the instance's {word} to a whole number, exactly"
     return ""
+
+
+def _one_of() -> int:
+    """Of how many real measurements one lies within the coincidence, by a normal deviation."""
+    return round(1 / math.erf(COINCIDENCE / TRUE_SCALING_SD / math.sqrt(2)))

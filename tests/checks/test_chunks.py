@@ -48,6 +48,24 @@ def test_without_arrays_bunches_show_in_the_median(median: float, status: str) -
     assert f"median ITL is {median * 1000:.1f} % of its mean" in found.reason
 
 
+def test_without_arrays_several_tokens_a_chunk_show_in_itl_against_tpot() -> None:
+    found = outcome(chunks, run({"mean_itl": 0.025, "mean_tpot": 0.010, "median_itl": 0.025}))
+    assert found.status == "SUSPECT"
+    assert found.reason == "ITL 25 ms is 2.5 x TPOT 10 ms: several tokens a chunk"
+
+
+def test_itl_below_tpot_is_no_sign_of_chunks() -> None:
+    # 60 %: few long requests with short gaps; the median of the gaps is looked at as before.
+    figures = {"mean_itl": 0.006, "mean_tpot": 0.010, "median_itl": 0.006}
+    assert outcome(chunks, run(figures)).status == "VALID"
+
+
+def test_arrays_come_before_itl_against_tpot() -> None:
+    arrays = requests([0.1], [[0.2, 0.2]])
+    one = run({"mean_itl": 0.025, "mean_tpot": 0.010}, requests=arrays)
+    assert outcome(chunks, one).reason == "3 chunks for 3 tokens (100.0 %)"
+
+
 @pytest.mark.parametrize("figures", [{}, {"median_itl": 0.1, "mean_itl": None},
                                      {"median_itl": 0.0, "mean_itl": 0.0}])  # fmt: skip
 def test_neither_arrays_nor_the_shape_of_the_gaps(figures: dict[str, float | None]) -> None:

@@ -7,6 +7,8 @@ import math
 import pytest
 
 from analysis.checks import percentiles
+from analysis.checks.percentiles import tail_warning
+from analysis.quantity import constant
 from tests.builders import between, run
 from tests.checks.helpers import outcome
 
@@ -17,8 +19,16 @@ def test_enough_requests_for_the_99th_percentile() -> None:
     tail = {"p99_ttft": 0.5, "median_ttft": 0.1}
     assert outcome(percentiles, run({**tail, "completed": 299})).status == "VALID"
     found = outcome(percentiles, run({**tail, "completed": 298}))
-    assert found.status == "SUSPECT"
-    assert found.reason == "too few for the tail (299 needed): p99 of ttft from 298"
+    assert found.status == "VALID"
+    assert found.reason == "p99 of ttft from 298 requests is near its maximum (299 needed)"
+
+
+def test_each_thin_tail_is_named() -> None:
+    tails = {"p99_ttft": 0.5, "p99_tpot": 0.3, "p90_tpot": 0.2, "completed": 200}
+    assert outcome(percentiles, run(tails)).reason == (
+        "p99 of ttft from 200 requests is near its maximum (299 needed); "
+        "p99 of tpot from 200 requests is near its maximum (299 needed)"
+    )
 
 
 def test_the_number_needed_is_that_of_the_tails_that_are_thin() -> None:
@@ -26,20 +36,25 @@ def test_the_number_needed_is_that_of_the_tails_that_are_thin() -> None:
     figures = {"completed": 20, "total_output_tokens": 20_000, "p99.9_itl": 1.0, "p90_ttft": 0.4}
     found = outcome(percentiles, run(figures))
     assert math.ceil(math.log(0.05) / math.log(0.9)) == 29
-    assert found.reason == "too few for the tail (29 needed): p90 of ttft from 20"
+    assert found.reason == "p90 of ttft from 20 requests is near its maximum (29 needed)"
 
 
 def test_gaps_are_counted_for_itl() -> None:
     # 10 requests of 50 tokens are 490 gaps, but 10 requests for a TTFT or a TPOT.
     figures = {"completed": 10, "total_output_tokens": 500, "p99_itl": 1.0}
-    assert outcome(percentiles, run(figures)).status == "VALID"
-    assert outcome(percentiles, run({**figures, "p99_tpot": 1.0})).status == "SUSPECT"
+    enough = "in order, and enough requests for each"
+    assert outcome(percentiles, run(figures)).reason == enough
+    thin = "p99 of tpot from 10 requests is near its maximum (299 needed)"
+    assert outcome(percentiles, run({**figures, "p99_tpot": 1.0})).reason == thin
+    few = {"completed": 2, "total_output_tokens": 8, "p99_itl": 1.0}
+    thin = "p99 of itl from 6 gaps is near its maximum (299 needed)"
+    assert outcome(percentiles, run(few)).reason == thin
 
 
 def test_gaps_cannot_be_counted_without_tokens() -> None:
     figures = {"completed": 10, "p99_itl": 1.0}
     found = outcome(percentiles, run(figures, bare=True))
-    assert found.reason.endswith("p99 of itl from 10")
+    assert found.reason == "p99 of itl from 10 requests is near its maximum (299 needed)"
 
 
 @pytest.mark.parametrize(
@@ -72,7 +87,7 @@ def test_a_printed_p50_is_preferred_to_the_median() -> None:
 
 def test_requests_sent_stand_in_for_requests_answered() -> None:
     figures = {"num_prompts": 10, "p99_ttft": 1.0}
-    assert outcome(percentiles, run(figures, bare=True)).status == "SUSPECT"
+    assert "from 10 requests" in outcome(percentiles, run(figures, bare=True)).reason
 
 
 def test_requests_that_are_not_counted() -> None:
@@ -84,3 +99,40 @@ def test_no_percentiles_in_the_file() -> None:
     # A median alone has no tail; p99_of_something_else is no latency.
     found = outcome(percentiles, run({"median_ttft": 0.1, "p99_queue": 1.0}))
     assert (found.status, found.reason) == ("NOT APPLICABLE", "no percentiles in the file")
+
+
+# ---- the warning that a number carries
+
+
+def test_a_tail_is_weak_by_its_own_count() -> None:
+    few = run({"completed": 298, "p99_ttft": 0.5, "p90_ttft": 0.3})
+    warning = "p99 of ttft from 298 requests is near its maximum (299 needed)"
+    assert tail_warning(few, "p99_ttft") == warning
+    # 0.9 ** 29 < 0.05: plenty for a p90, of the same run.
+    assert tail_warning(few, "p90_ttft") == ""
+    # 0.999 ** 2995 < 0.05 < 0.999 ** 2994
+    assert tail_warning(few, "p99.9_ttft").endswith("(2,995 needed)")
+    assert tail_warning(run({"completed": 1}), "p99_ttft").startswith("p99 of ttft from 1 request ")
+
+
+def test_gaps_of_a_tail_are_counted_with_tokens_of_its_own_or_lent() -> None:
+    own = run({"completed": 10, "total_output_tokens": 40})
+    assert tail_warning(own, "p99_itl").startswith("p99 of itl from 30 gaps ")
+    bare = run({"completed": 10, "p99_itl": 1.0}, bare=True)
+    assert tail_warning(bare, "p99_itl").startswith("p99 of itl from 10 requests ")
+    assert tail_warning(bare, "p99_itl", constant(31.0, "tok")) == ""
+
+
+def test_tokens_of_no_request_at_all_are_no_count_of_gaps() -> None:
+    # 5,000 tokens / 0 requests is infinite.
+    none = run({"completed": 0})
+    assert tail_warning(none, "p99_itl").startswith("p99 of itl from 0 requests ")
+
+
+@pytest.mark.parametrize("name", ["mean_ttft", "median_ttft", "p99_queue", "completed", "x"])
+def test_what_is_no_percentile_of_a_latency_has_no_tail(name: str) -> None:
+    assert tail_warning(run({"completed": 1}), name) == ""
+
+
+def test_nothing_is_said_of_requests_that_are_not_counted() -> None:
+    assert tail_warning(run({"p99_ttft": 1.0}, bare=True), "p99_ttft") == ""

@@ -10,7 +10,8 @@ from types import ModuleType
 import pytest
 
 from analysis import checks as package
-from analysis.checks import check_cell, checks, verdict
+from analysis.checks import Check, check_cell, checks, verdict
+from analysis.claims import kinds
 from analysis.model import STATUSES, Outcome, Status
 from tests.builders import cell, run
 
@@ -55,6 +56,25 @@ def test_codes_and_names_are_unique_and_all_are_registered() -> None:
 def test_checks_come_in_the_order_of_their_codes() -> None:
     codes = [check.code for check in checks()]
     assert codes == sorted(codes)
+
+
+def test_what_a_check_bears_on_are_kinds_of_claims_and_standing_questions() -> None:
+    names = set(kinds()) | {f"standing.{q}" for q in ("valid", "binds", "slots", "time", "differ")}
+    assert [check.code for check in checks() if not set(check.concerns) <= names] == []
+
+
+def test_a_check_bears_on_every_kind_unless_it_names_some() -> None:
+    free = Check("SA1", "n", lambda cell, account: Outcome("SA1", "n", "VALID", "r"), "")
+    assert free.bears_on("load")
+    assert free.bears_on("magnitude")
+    bound = free._replace(concerns=("load",))
+    assert bound.bears_on("load")
+    assert not bound.bears_on("magnitude")
+
+
+def test_a_rate_that_was_not_delivered_bears_on_the_load_alone() -> None:
+    concerns = {check.code: check.concerns for check in checks() if check.concerns}
+    assert concerns == {"SA102": ("load", "standing.valid")}
 
 
 def test_a_cell_is_checked_run_by_run_and_every_outcome_names_its_run() -> None:

@@ -97,6 +97,13 @@ def test_the_logs_maximum_concurrency_against_the_slots(reported: float, same: b
         assert found.verdict == ("supported" if says is same else "refuted")
 
 
+def test_the_slots_are_said_as_times_or_as_percent_of_the_logs_figure() -> None:
+    more = capacity(cell(reported=2.0), reported_is_slots=False)
+    assert more.reasons[0].endswith("20 fit, 10 times that.")
+    fewer = capacity(cell(reported=500.0), reported_is_slots=False)
+    assert fewer.reasons[0].endswith("20 fit, 4.0 % of that.")
+
+
 def test_the_logs_figure_is_of_one_engine() -> None:
     pair = cell(reported=20.0, replicas=2)
     assert capacity(pair, reported_is_slots=True).verdict == "supported"  # 40 of 2 x 20

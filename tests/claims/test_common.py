@@ -48,13 +48,13 @@ def test_a_contrast_names_ratio_direction_and_reason() -> None:
     )
 
 
-def test_one_run_against_several_is_a_comparison_of_single_runs() -> None:
+def test_one_run_against_several_takes_the_spread_of_the_several() -> None:
     a, b = measured("a", X, 100.0, 100.2, 99.8), measured("b", X, 150.0)
     found = contrast(evidence(a, b), a, b, X)
     assert found.direction == "higher"
-    assert found.reason.startswith("single runs")
-    plain = ratio_estimate(found, "ratio")
-    assert (plain.lo, plain.hi) == (plain.value, plain.value)
+    assert found.reason.startswith("t on log ratios with the repeated arm's spread")
+    shown = ratio_estimate(found, "ratio")
+    assert shown.lo < shown.value < shown.hi
 
 
 def test_repeats_are_shown_with_the_interval_between_them() -> None:
@@ -76,7 +76,7 @@ def test_repeats_are_shown_with_the_interval_between_them() -> None:
     [
         ((1, 2, 3), (1, 2, 3), True),
         ((1, 2, 3), (1, 2, 4), False),
-        ((1, 2, 3), (3, 2, 1), False),
+        ((1, 2, 3), (3, 2, 1), True),
         ((1, 1, 1), (1, 1, 1), False),
         (None, None, False),
     ],
@@ -98,7 +98,32 @@ def test_a_figure_of_nothing_has_no_ratio() -> None:
 def test_a_difference_below_what_runs_vary_is_undecided() -> None:
     # The least ratio that stands: exp(1.3 % x 1.96 x 1.414) = 1.0367.
     for ratio, direction in ((1.036, "undecided"), (1.037, "higher"), (0.96, "lower")):
-        assert decide(constant(ratio), compare([1.0], [ratio]))[0] == direction
+        assert decide(constant(ratio), compare([1.0], [ratio]), X)[0] == direction
+
+
+def test_a_tail_and_a_ttft_need_a_greater_difference() -> None:
+    single = compare([1.0], [1.08])
+    assert decide(constant(1.08), single, "mean_itl")[0] == "higher"
+    assert decide(constant(1.08), single, "mean_ttft")[0] == "undecided"
+    assert decide(constant(1.25), compare([1.0], [1.25]), "mean_ttft")[0] == "higher"
+    assert decide(constant(1.25), compare([1.0], [1.25]), "p99_ttft")[0] == "undecided"
+
+
+def test_one_of_many_comparisons_needs_a_greater_difference() -> None:
+    single = compare([1.0], [1.05])
+    assert decide(constant(1.05), single, X)[0] == "higher"
+    assert decide(constant(1.05), single, X, family=18)[0] == "undecided"
+    runs = compare([1.0, 1.01, 0.99, 1.0], [1.02, 1.03, 1.01, 1.02])
+    assert decide(constant(1.02), runs, X)[0] == "higher"
+    assert decide(constant(1.02), runs, X, family=50)[0] == "undecided"
+
+
+def test_two_close_runs_an_arm_may_be_close_by_luck() -> None:
+    runs = compare([1.0, 1.0001], [1.011, 1.0111])
+    assert runs.lo > 1
+    direction, why = decide(constant(1.011), runs, X)
+    assert direction == "undecided"
+    assert "so few runs" in why
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,66 @@ def test_an_arm_that_says_nothing_bars_support_and_not_refutation() -> None:
     assert configured(recorded("other"), silent).verdict == "refuted"
 
 
+def served_at(*loads: tuple[int | None, int], name: str = "a", **config: Any) -> tuple[Cell, ...]:
+    """A cell for each number in flight in all, of clients with a cap of their own."""
+    of = arm(name)
+    return tuple(
+        cell(of, run(arm=name, concurrency=n, config={"max_concurrency": cap, **config}))
+        for n, cap in loads
+    )
+
+
+def test_requests_in_flight_in_all_of_the_records_meant() -> None:
+    cells = served_at((2, 1), (20, 10))
+    keys = {"field": "concurrency", "arms": ("a",)}
+    found = configured(*cells, **keys, stated="2", where={"max_concurrency": 1})
+    assert found.verdict == "supported"
+    assert found.reasons == (
+        "The number of requests in flight in all is 2 in 1 record of a with max_concurrency = 1; "
+        "the sentence says 2.",
+    )
+    assert [one.concurrency for one in found.cells] == [2]
+    assert found.numbers[0].sources[0].key == "concurrency"
+    wrong = configured(*cells, **keys, stated="2", where={"max_concurrency": 10})
+    assert wrong.verdict == "refuted"
+    both = configured(*cells, **keys, stated="2")
+    assert both.verdict == "refuted"
+    assert "is 2 and 20 in 2 records of a;" in both.reasons[0]
+
+
+def test_a_run_without_a_cap_is_at_no_number_in_flight() -> None:
+    found = configured(*served_at((None, 1)), arms=("a",), field="concurrency", stated="2")
+    assert found.verdict == "refuted"
+    assert "in all is without a cap in 1 record" in found.reasons[0]
+
+
+def test_no_record_that_meets_the_condition_is_untestable() -> None:
+    with pytest.raises(Missing) as missing:
+        configured(*served_at((2, 1)), arms=("a",), stated="2", field="concurrency",
+                   where={"max_concurrency": 7})  # fmt: skip
+    assert missing.value.what == "concurrency of a with max_concurrency = 7"
+    assert missing.value.tried == "no such record"
+
+
+def test_a_condition_that_one_arm_never_meets_leaves_its_description_aside() -> None:
+    # b's study.toml has a version too, but no record of it is meant.
+    known = [
+        cell(arm("a", version="1"), run(arm="a", config={"seed": 1})),
+        cell(arm("b", version="2"), run(arm="b", config={"seed": 2})),
+    ]
+    found = configured(*known, field="version", stated="1", where={"seed": 1})
+    assert found.verdict == "inconclusive"
+    assert found.reasons[1] == "Nothing says it of b."
+    met = configured(known[1], field="version", stated="2", where={"seed": 2})
+    assert met.verdict == "supported"
+
+
+def test_a_condition_on_a_key_that_no_record_has_names_the_nearest() -> None:
+    with pytest.raises(BadClaim, match="selects records by 'max_concurency'; did you mean 'max_c"):
+        configured(*served_at((2, 1)), arms=("a",), field="concurrency", stated="2",
+                   where={"max_concurency": 1})  # fmt: skip
+
+
 def test_a_field_that_no_file_has_is_untestable() -> None:
     with pytest.raises(Missing, match="model_id of a and b"):
         configured(recorded(None), recorded(None, name="b"))

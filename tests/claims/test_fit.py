@@ -40,6 +40,23 @@ def test_models_add_up() -> None:
     assert fit(models=[MODEL, MODEL]).verdict == "refuted"
 
 
+def test_every_model_keeps_its_own_activations() -> None:
+    small = "Qwen/Qwen3-4B"
+    model = find_model(small)
+    assert model is not None
+    one, two = fit(models=[small]), fit(models=[small, small])
+    assert figure_of(one, "room") - figure_of(two, "room") == pytest.approx(2.3 * 2**30)
+    assert two.assumptions[0].endswith("for activations, once for each of the 2 models")
+    assert one.assumptions[0].endswith("for activations")
+    # KV that fits beside one reserve and not beside two.
+    left = (room_of("L40S") - 2 * model.weight_bytes()) / 2 / model.kv_bytes_per_token()
+    assert fit(models=[small, small], kv_tokens=int(left)).verdict == "inconclusive"
+    inside = left - ACTIVATIONS / 2 / model.kv_bytes_per_token()
+    assert fit(models=[small, small], kv_tokens=int(inside)).verdict == "supported"
+    assert " needs " in one.reasons[0]
+    assert " need " in two.reasons[0]
+
+
 def test_between_the_usable_and_the_whole_memory_it_is_left_open() -> None:
     model = find_model(MODEL)
     assert model is not None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from analysis.evidence import BadClaim, Missing
+from analysis.stats import compare
 from tests.builders import study
-from tests.claims.helpers import arm, judge, measured
+from tests.claims.helpers import arm, judge, measured, served
 
 X = "output_throughput"
 CLEAR = study(
@@ -23,7 +26,11 @@ AMONG = ["a", "b", "c"]
 def test_best_at_every_load_is_supported_and_names_the_closest() -> None:
     found = judge(CLEAR, "ordering", arm="a", among=AMONG, metric=X)
     assert found.verdict == "supported"
-    assert found.reasons[0] == "a has the best output throughput in all 3 comparisons over 2 loads."
+    # 200 / 100, 300 / 150 and 300 / 90.
+    assert found.reasons[0] == (
+        "a has the best output throughput in all 3 comparisons over 2 loads, by 100.0 % at the "
+        "least (b, chat, 1 in flight)."
+    )
     assert found.reasons[1].startswith("Closest: chat at")
     assert found.confounds == ("c: version: not stated against 2",)
 
@@ -47,7 +54,10 @@ def test_one_load_the_other_way_refutes() -> None:
     )
     found = judge(flipped, "ordering", arm="a", among=["b"], metric=X)
     assert found.verdict == "refuted"
-    assert "1 of 2 comparisons over 2 loads go the other way" in found.reasons[0]
+    assert found.reasons[0] == (
+        "a does not have the best output throughput: 100 tok/s against 130 tok/s of b on chat at "
+        "10 in flight (-23.1 %); 1 of 2 comparisons goes the other way."
+    )
     assert "chat at 10 in flight: 100 tok/s against 130 tok/s of b (-23.1 %" in found.reasons[1]
     only = judge(flipped, "ordering", arm="a", among=["b"], metric=X, concurrency=[1])
     assert only.verdict == "supported"
@@ -135,4 +145,102 @@ def test_what_is_not_there_is_the_authors_mistake(keys: dict[str, object], messa
 
 def test_one_comparison_is_counted_in_words() -> None:
     found = judge(CLEAR, "ordering", arm="a", among=["b"], metric=X, concurrency=[10])
-    assert found.reasons[0] == "a has the best output throughput in the one comparison over 1 load."
+    assert found.reasons[0] == (
+        "a has the best output throughput in the one comparison over 1 load, by 100.0 % (b, chat, "
+        "10 in flight)."
+    )
+
+
+def test_the_worst_counterexample_comes_first() -> None:
+    worse = study(
+        *(measured("a", X, value, load=n) for n, value in ((1, 90.0), (10, 50.0), (20, 80.0))),
+        *(measured("b", X, 100.0, load=n) for n in (1, 10, 20)),
+    )
+    found = judge(worse, "ordering", arm="a", among=["b"], metric=X)
+    assert "50 tok/s against 100 tok/s of b on chat at 10" in found.reasons[0]
+    assert "3 of 3 comparisons go the other way" in found.reasons[0]
+    assert [reason.split(" in flight")[0] for reason in found.reasons[1:]] == [
+        "chat at 10", "chat at 20", "chat at 1",
+    ]  # fmt: skip
+
+
+def loads(last: float, k: int) -> Any:
+    """k comparisons, of which the last one goes the other way by a factor."""
+    return study(
+        *(measured("a", X, 200.0, load=n) for n in range(1, k)),
+        measured("a", X, 100.0, load=k),
+        *(measured("b", X, 100.0, load=n) for n in range(1, k)),
+        measured("b", X, 100.0 * last, load=k),
+    )
+
+
+def test_a_reversal_that_is_one_of_many_must_be_the_clearer() -> None:
+    # ln 1.04 / (1.96 √2) = 1.41 % > 1.3 %; at 5 % / 10 the quantile is 2.81: 0.99 %.
+    assert judge(loads(1.04, 1), "ordering", arm="a", among=["b"], metric=X).verdict == "refuted"
+    found = judge(loads(1.04, 10), "ordering", arm="a", among=["b"], metric=X)
+    assert found.verdict == "inconclusive"
+    assert (
+        "9 of 10 comparisons, and 1 is within noise, the closest b, chat, 10 in flight"
+        in (found.reasons[0])
+    )
+    assert "0.99 %, and 1.3 % has to be reckoned with" in found.reasons[1]
+    # ln 1.06 / (2.81 √2) = 1.47 %.
+    assert judge(loads(1.06, 10), "ordering", arm="a", among=["b"], metric=X).verdict == "refuted"
+
+
+def test_comparisons_that_agree_are_not_corrected() -> None:
+    # All of them must hold, so none is picked: 1.41 % each.
+    cells = [
+        measured(name, X, value, load=n)
+        for n in range(1, 11)
+        for name, value in (("a", 104.0), ("b", 100.0))
+    ]
+    assert judge(study(*cells), "ordering", arm="a", among=["b"], metric=X).verdict == "supported"
+
+
+def test_the_p_of_a_reversal_is_multiplied_by_the_comparisons() -> None:
+    tight = (100.0, 100.1, 99.9, 100.0, 100.05)
+    better = tuple(1.05 * value for value in tight)
+    cells = [measured("a", X, *(tight if n == 3 else better), load=n) for n in (1, 2, 3)] + [
+        measured("b", X, *(better if n == 3 else tight), load=n) for n in (1, 2, 3)
+    ]
+    found = judge(study(*cells), "ordering", arm="a", among=["b"], metric=X)
+    assert found.verdict == "refuted"
+    one = compare(better, tight).p_value
+    assert one is not None
+    assert found.p_value == pytest.approx(3 * one)
+
+
+def test_replicas_at_fewer_requests_than_engines_are_compared_and_said() -> None:
+    away = study(
+        *(measured("a", X, 200.0, load=n) for n in (1, 8)),
+        *(measured(arm("b", replicas=4), X, 100.0, load=n) for n in (1, 8)),
+        measured("a", X, 200.0, load=2),
+        measured(arm("b", replicas=4), X, 100.0, load=2),
+    )
+    found = judge(away, "ordering", arm="a", among=["b"], metric=X)
+    assert found.verdict == "supported"
+    assert "all 3 comparisons" in found.reasons[0]
+    assert found.assumptions == (
+        "at 1 request in flight only 1 of 4 replicas of b works",
+        "at 2 requests in flight only 2 of 4 replicas of b work",
+    )
+
+
+def test_every_workload_is_in_the_suggestion() -> None:
+    away = study(
+        *(
+            measured(name, X, value, workload=workload)
+            for workload in ("chat", "code")
+            for name, value in (("a", 2.0), ("b", 1.0))
+        )
+    )
+    found = judge(away, "ordering", arm="a", among=["b"], metric=X)
+    assert found.experiment is not None
+    assert found.experiment.workloads == ("chat", "code")
+
+
+def test_unequal_outputs_are_a_confound() -> None:
+    away = study(served(arm("a"), x=2.0, out=50), served(arm("b"), x=1.0, out=60))
+    found = judge(away, "ordering", arm="a", among=["b"], metric=X)
+    assert found.confounds == ("b: mean output tokens: 50 against 60",)

@@ -81,7 +81,7 @@ def test_ramp_and_drain_are_not_a_queue() -> None:
     idle = served(arm("slotted", max_num_seqs=8), x=1.0, ttft=0.1, itl=7.9 / 49)
     found = wait(idle, free(), limit="max_num_seqs", reference="free")
     assert found.verdict == "refuted"
-    assert found.reasons[0].startswith("At most 0 % of the TTFT is waiting for a slot")
+    assert found.reasons[0].startswith("No queue for 8 slots: 8.00 requests run")
 
 
 def test_a_forecast_that_misses_leaves_it_open() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from scipy import stats as sps
 
 from analysis.evidence import BadClaim, Judgement, Missing
 from tests.builders import study
@@ -39,6 +40,32 @@ def test_four_times_one_instance_is_no_measurement() -> None:
 )  # 4 x 2,454 and 4 x 2,455
 def test_a_multiple_of_the_whole_number_is_named(figure: str, word: str) -> None:
     assert f"the instance's {word} to a whole number" in scaling(figure).reasons[0]
+
+
+@pytest.mark.parametrize("measured_", [True, False])
+def test_what_is_near_and_not_exactly_a_multiple_may_be_chance(measured_: bool) -> None:
+    # 9,822 / 9,819.2 is 0.03 % off; a normal deviation of sd 1 % is within 0.1 % in 8.0 %.
+    found = scaling("9,822", measured=measured_)
+    assert found.verdict == "inconclusive"
+    chance = 1 / (2 * sps.norm.cdf(0.1) - 1)
+    assert (
+        f"in about 1 of {chance:.0f}, if true scaling is 4 x within 1 % (one sd)"
+        in (found.reasons[0])
+    )
+    assert "80 in flight" not in " ".join(found.reasons)
+
+
+def test_a_small_whole_number_is_no_exact_multiple_by_itself() -> None:
+    # 12 is 4 x 3, the whole part of 3.4, and 12 % from 4 x 3.4.
+    found = scaling("12", one=3.4)
+    assert found.verdict == "inconclusive"
+    assert "not 4 times one instance" in found.reasons[0]
+
+
+def test_the_multiple_to_the_digit_printed_is_named() -> None:
+    assert (
+        "within the rounding of the print it is 4 x the instance's" in scaling("9,819").reasons[0]
+    )
 
 
 def test_what_is_not_a_multiple_may_have_been_measured() -> None:
