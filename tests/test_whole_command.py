@@ -174,16 +174,11 @@ WORKLOADS = {"sharegpt": "zwork-qqj", "prefix_repetition": "awork-qqk"}
 def rename(root: Path) -> dict[str, str]:
     """Rename every arm, workload and study of the first study; returns new -> old."""
     names = {**ARMS, **WORKLOADS}
-    kept = ("quantization", "method", "type", "table", "lengths", "of_model")
     folder = root / "writeup"
     for file in ("study.toml", "claims.toml"):
-        lines = []
-        for line in (folder / file).read_text(encoding="utf-8").splitlines():
-            for old, new in names.items():
-                guard = "".join(f"(?<!{key} = )" for key in kept)
-                line = re.sub(rf'{guard}"{re.escape(old)}"', f'"{new}"', line)
-            lines.append(re.sub(r"\{[^{}]*\}", _as_it_was(names), line))
-        (folder / file).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        text = (folder / file).read_text(encoding="utf-8")
+        blocks = re.split(r"(?m)^(?=\[\[)", text)
+        (folder / file).write_text("".join(_renamed(block, names) for block in blocks))
     startup = {"replica2": "replica2"}
     for file in ("quantization_l40s.csv", "parallelism_l4.csv", "startup_logs.csv"):
         lines = []
@@ -205,6 +200,16 @@ def rename(root: Path) -> dict[str, str]:
     )
     folder.rename(root / "study-qqz")
     return {**{new: old for old, new in names.items()}, "study-qqz": "writeup"}
+
+
+def _renamed(block: str, names: dict[str, str]) -> str:
+    """A table of a TOML file with its arms and workloads renamed, and nothing else of that name."""
+    if re.search(r'(?m)^study = "book-ch09"', block):
+        return block
+    guard = "".join(f"(?<!{key} = )" for key in ("quantization", "method", "type"))
+    for old, new in names.items():
+        block = re.sub(rf'{guard}"{re.escape(old)}"', f'"{new}"', block)
+    return re.sub(r"\{[^{}]*\}", _as_it_was(names), block)
 
 
 def _as_it_was(names: dict[str, str]) -> Callable[[re.Match[str]], str]:

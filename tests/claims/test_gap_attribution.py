@@ -184,9 +184,7 @@ def test_four_times_the_throughput_at_equal_load_is_a_shorter_stay(
     assert found.verdict == verdict
     assert figure_of(found, "request throughput ratio") == pytest.approx(4)
     assert figure_of(found, "requests in flight ratio") == pytest.approx(1)
-    words = {"stay": "shorter stays", "step_cost": "faster tokens"}.get(
-        cause, "more requests at once"
-    )
+    words = {"stay": "shorter stays", "step_cost": "faster tokens"}
     share = 1 if verdict == "supported" else 0
     assert figure_of(
         found, f"share of {words.get(cause, 'more requests at once')}"
