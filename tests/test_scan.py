@@ -180,7 +180,7 @@ class TestUnusable:
         ("name", "data", "reason"),
         [
             ("a.json", b"", "the file is empty"),
-            ("a.json.gz", gzip.compress(b""), "the file is empty"),
+            ("a.json.gz", gzip.compress(b"", mtime=0), "the file is empty"),
             ("a.json", b"\xff\xfe{\0", "UTF-16 text, expected UTF-8"),
             ("a.png", b"\x89PNG\0\0", "a binary file, expected a vllm bench serve result"),
             ("a.json", b'{"a": 1, "b": 2, "c": 3, "d": 4}',
@@ -195,7 +195,11 @@ class TestUnusable:
             ("a.json", b"[" * 50_000, "JSON with keys such as none, expected"),
             ("a.toml", b"x = 1", "a TOML file without a.csv beside it"),
             ("a.log", b"hello\nworld", "text that begins 'hello', but no startup line of a vLLM"),
-            ("a.txt.gz", gzip.compress(b"hello"), "text that begins 'hello', but no startup line"),
+            (
+                "a.txt.gz",
+                gzip.compress(b"hello", mtime=0),
+                "text that begins 'hello', but no startup line",
+            ),
             ("a.yaml", b"x: 1", "an unknown file that begins 'x: 1', expected"),
             ("a.json", b"x" * 3_000_000, "an unknown file that begins 'xxxx"),
             ("a.json", b'{"duration": 1, "completed": ' + b"9" * 3_000_000, "the JSON object is"),
