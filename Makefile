@@ -2,6 +2,7 @@
 #   make site    analyse results/ and build the site into site/
 #   make serve   the same, then show it on http://127.0.0.1:8000/
 #   make test    run the tests with the coverage gate
+#   make test-browser   open every page of the site in /usr/bin/chromium (or CHROMIUM=...)
 PYTHON ?= python3
 VENV ?= .venv
 RESULTS ?= results/
@@ -14,7 +15,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := site
-.PHONY: site serve findings test lint format bench clean distclean
+.PHONY: site serve findings test test-browser lint format bench clean distclean
 
 site: findings
 	$(BIN)/python -m mkdocs build --strict --quiet --site-dir site
@@ -28,6 +29,9 @@ findings: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n auto --cov --cov-report=term
+
+test-browser: $(VENV)/.installed-browser
+	$(BIN)/python -m pytest -n auto --dist worksteal -m browser tests/browser
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/python -m ruff check .
@@ -59,6 +63,10 @@ $(VENV)/.installed: pyproject.toml | $(BIN)/python
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	$(PIP) install -e '.[dev]'
 	@touch $(VENV)/.installed $@
+
+$(VENV)/.installed-browser: pyproject.toml | $(BIN)/python
+	$(PIP) install -e '.[dev,browser]'
+	@touch $(VENV)/.installed $(VENV)/.installed-dev $@
 
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null || { \

@@ -102,8 +102,9 @@ def waiting(cell: Cell, prefill: Quantity) -> Quantity | None:
 
     L, not the cap N, which ramp and drain never fill.
     """
-    ttft, x = cell.account("ttft"), cell.account("throughput")
-    return None if ttft is None or x is None else ((ttft - prefill) * x).as_unit("")
+    first, x = cell.account("l_first"), cell.account("throughput")
+    # X x TTFT run by run, then averaged: running and waiting add up to L over unlike repeats too.
+    return None if first is None or x is None else first - (x * prefill).as_unit("")
 
 
 def queue_in_sight(cell: Cell) -> bool:
@@ -179,7 +180,7 @@ def binds(cell: Cell, prefill: Quantity | None = None) -> Binding:
         return Binding(name, text)
     if n is not None and prefill is not None:
         seen, queued = running_slots(cell, prefill), waiting(cell, prefill)
-        if seen is not None and queued is not None and queued.lo >= 1:
+        if seen is not None and queued is not None and _queue_shown(cell, queued, prefill):
             return Binding(
                 "slots of an unknown kind",
                 f"{span(seen)} requests run (decode and a prefill measured elsewhere), "
@@ -207,6 +208,29 @@ def binds(cell: Cell, prefill: Quantity | None = None) -> Binding:
         "not identified",
         f"only {span(in_flight)} of {n} are in flight: ramp, drain or the client itself limits",
     )
+
+
+STAYS = 10.0
+"""A run shorter than this many stays is ramp and drain, and shows no queue."""
+
+
+def _queue_shown(cell: Cell, queued: Quantity, prefill: Quantity) -> bool:
+    """Whether a prefill from elsewhere shows a queue for slots, and not a slower prefill here.
+
+    Requests wait, most of the TTFT is that wait, the cap is filled, the run is long, and no known
+    limit says that everybody has a slot.
+    """
+    n, in_flight, stay = cell.concurrency, cell.account("in_flight"), cell.account("stay")
+    ttft, known = cell.account("ttft"), capacity(cell)
+    if n is None or in_flight is None or stay is None or ttft is None:
+        return False
+    if known.kv_slots is not None and known.kv_slots.lo >= n:
+        return False
+    durations = [run.figures["duration"].value for run in cell.runs if "duration" in run.figures]
+    if durations and min(durations) < STAYS * stay.value:
+        return False
+    waits_most = (prefill / ttft).value < 0.5
+    return queued.lo >= 1 and waits_most and in_flight.value >= FULL * n
 
 
 def _least(n: int | None, slots: Capacity) -> tuple[float, Limit]:

@@ -10,12 +10,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from analysis.claims.magnitude import ABOUT
-from analysis.evidence import BadClaim
-from analysis.model import Estimate, Finding
-from analysis.reference import stated
-from analysis.vegalite import (
+from analysis.chart_parts import (
     PLAIN,
     SOFT,
     STRONG,
@@ -24,13 +21,16 @@ from analysis.vegalite import (
     Row,
     Spec,
     Text,
-    bars,
     capital,
-    curves,
-    intervals,
+    drawable,
     scaled,
-    stacked,
 )
+from analysis.claims.magnitude import ABOUT
+from analysis.dataset import Study
+from analysis.evidence import BadClaim
+from analysis.model import Estimate, Finding
+from analysis.reference import stated
+from analysis.vegalite import bars, curves, intervals, stacked
 from analysis.wording import digits, listing, plural, shown_unit, span
 
 Table = Mapping[str, object]
@@ -41,6 +41,15 @@ _MOST = 2
 _LOAD = re.compile(r"^(\d[\d,]*) in flight$")
 _OF_REQUESTS = ("capacity", "queue_wait", "load", "gap_attribution")
 """Kinds whose plain counts are requests."""
+_TITLES = {
+    "capacity": "Room for requests at once",
+    "kv_accounting": "Size of the KV cache",
+    "roofline": "Least times that the hardware allows",
+    "kernel_time": "Bounds on the time of the matrix products of a step",
+    "scaling": "The quoted figure against one instance",
+}
+"""Of bars whose numbers have no word in common."""
+_AXES = {"1/s": "requests a second", "tok": "tokens"}
 _AGAINST_CAP = ("capacity", "load")
 """Kinds whose counts are set against the requests allowed in flight."""
 
@@ -55,28 +64,36 @@ def for_finding(finding: Finding, arms: Sequence[str], claim: Table | None = Non
             the requests in flight. Without it these are not drawn.
     """
     table = claim or {}
-    numbers = [number for number in finding.numbers if math.isfinite(number.value)]
+    numbers = [number for number in finding.numbers if drawable(number.value)]
     if finding.kind == "crossover":
         return _crossing(numbers)
-    for special in (_queue(numbers, table), _room(numbers), _stated(numbers, table)):
-        if special:
-            return special
+    found = _queue(numbers, table) or _room(numbers)
+    if not found and finding.kind == "magnitude":
+        found = _stated(numbers, table)
+    if found:
+        return found
     # What explains a difference is worth more than the figures that differ: (worth, chart).
-    found: list[tuple[int, Spec]] = []
+    ranked: list[tuple[int, Spec]] = []
     sizes = [number for number in numbers if not (_is_ratio(number) or _is_share(number))]
     if finding.kind == "gap_attribution":
         pair = _pair(sizes, arms)
-        found += [(3, chart) for chart in pair]
+        ranked += [(3, chart) for chart in pair]
         sizes = [number for number in sizes if number.unit != "s" or not pair]
-    found += [(2, chart) for chart in _sizes(finding.kind, sizes, arms, table)]
+    ranked += [(2, chart) for chart in _sizes(finding.kind, sizes, arms, table)]
     ratios = [number for number in numbers if _is_ratio(number)]
-    if len(ratios) > 1 or (ratios and not found):
-        found.append((4 if len(ratios) > 2 else 1, _ratios(ratios, table)))
+    if len(ratios) > 1 or (ratios and not ranked):
+        ranked.append((4 if len(ratios) > 2 else 1, _ratios(finding.study, ratios, table)))
     shares = [number for number in numbers if _is_share(number)]
     if shares:
-        found.append((5, _shares(shares)))
-    best = sorted(range(len(found)), key=lambda k: -found[k][0])[:_MOST]
-    return [found[k][1] for k in sorted(best)]
+        ranked.append((5, _shares(shares)))
+    best = sorted(range(len(ranked)), key=lambda k: -ranked[k][0])[:_MOST]
+    return [ranked[k][1] for k in sorted(best)]
+
+
+def table_of(study: Study, finding: Finding) -> Table:
+    """The claim's table in claims.toml; of a claim that repeats another, the other's."""
+    id = finding.repeats or finding.id
+    return next((table for table in study.claims if table.get("id") == id), {})
 
 
 def _crossing(numbers: Sequence[Estimate]) -> list[Spec]:
@@ -85,8 +102,8 @@ def _crossing(numbers: Sequence[Estimate]) -> list[Spec]:
     for number in numbers:
         parts = number.name.split(", ")
         load = next((m for part in parts if (m := _LOAD.match(part))), None)
-        if load is not None and number.value > 0:
-            n = float(load[1].replace(",", ""))
+        n = float(load[1].replace(",", "")) if load is not None else 0.0
+        if load is not None and n > 0 and number.value > 0:
             points.append((n, number.value, number.lo, number.hi))
             rest = ", ".join(part for part in parts if part != load[0])
     if len(points) < 2:
@@ -99,8 +116,9 @@ def _crossing(numbers: Sequence[Estimate]) -> list[Spec]:
     if beyond:
         shown = " to ".join(digits(end) for end in sorted({min(beyond), max(beyond)}))
         notes.append(
-            f"Diamonds: where {plural(len(beyond), 'model')} cross beyond the runs ({shown} in "
-            "flight), which is no measurement."
+            f"Diamonds: where {plural(len(beyond), 'model')} "
+            f"{'crosses' if len(beyond) == 1 else 'cross'} beyond the runs ({shown} in flight), "
+            "which is no measurement."
         )
     text = Text(
         f"{capital(rest)}, against requests in flight",
@@ -202,16 +220,19 @@ def _stated(numbers: Sequence[Estimate], table: Table) -> list[Spec]:
     if relation == "about":
         lo, hi = sorted((target.value * (1 - ABOUT), target.value * (1 + ABOUT)))
     words = {"about": "stated: about", "at_least": "stated: at least", "at_most": "stated: at most"}
-    if relation in ("at_least", "at_most"):
+    bound = relation in ("at_least", "at_most")
+    if bound:
         lo = hi = target.value
+    name, factor = _unit_of([*(n.value for n in numbers), target.value], target.unit, percent)
     rows = [
-        _row(n, "found" if len(numbers) == 1 else f"found, {n.name.partition(', ')[2]}")
+        replace(
+            _row(n, "found" if len(numbers) == 1 else f"found, {n.name.partition(', ')[2]}"),
+            shown="" if bound else _beside(n.value * factor, text),
+        )
         for n in numbers
     ]
-    rows.append(Row(words.get(str(relation), "stated"), target.value, lo, hi))
-    name, factor = shown_unit(target.unit, max(abs(row.value) for row in rows))
-    if percent and not target.unit:
-        name, factor = "%", 100.0
+    label = words.get(str(relation), "stated")
+    rows.append(Row(label, target.value, lo, hi, shown=_beside(target.value * factor, text)))
     what = numbers[0].definition.partition("; base:")[0] or numbers[0].name
     axis = name or {"ratio": "ratio", "value": "number"}.get(str(measure), str(measure))
     caption = Text(
@@ -223,6 +244,19 @@ def _stated(numbers: Sequence[Estimate], table: Table) -> list[Spec]:
     band = (lo * factor, hi * factor) if lo < hi else None
     line = target.value * factor if band is None else None
     return [intervals(shown, caption, band=band, reference=line)]
+
+
+def _unit_of(values: Sequence[float], unit: str, percent: bool) -> tuple[str, float]:
+    if percent and not unit:
+        return "%", 100.0
+    return shown_unit(unit, max(map(abs, values)))
+
+
+def _beside(value: float, text: str) -> str:
+    """A number with the decimals of the stated one, and one more where it has more."""
+    places = len(text.strip().partition(".")[2])
+    exact = math.isclose(value, round(value, places), rel_tol=1e-9)
+    return f"{value:,.{places if exact else places + 1}f}"
 
 
 def _pair(numbers: Sequence[Estimate], arms: Sequence[str]) -> list[Spec]:
@@ -272,30 +306,32 @@ def _sizes(kind: str, numbers: Sequence[Estimate], arms: Sequence[str], table: T
         k = _count(table, "k")
         single = next((n for n in group if n.name == "one instance"), None)
         if k is not None and single is not None:
-            times = Row(f"{digits(k)} x one instance", *(k * v for v in _ends(single)))
-            rows.append(times)
+            rows.append(scaled(_row(single, f"{digits(k)} x one instance"), k))
         if len(rows) + len(lines) < 2:
             continue
         what = "requests" if not unit and kind in _OF_REQUESTS else "number"
         if not title:
-            title = capital(listing(dict.fromkeys(labels)))
-        text = Text(capital(title), " ".join(notes), name or what)
+            title = _TITLES.get(kind) or capital(listing(dict.fromkeys(labels)))
+        text = Text(capital(title), " ".join(notes), _AXES.get(name, name) or what)
         charts.append(bars([scaled(row, factor) for row in rows], text, arms, lines=lines))
     return charts
 
 
-def _ratios(numbers: Sequence[Estimate], table: Table) -> Spec:
+def _ratios(study: str, numbers: Sequence[Estimate], table: Table) -> Spec:
     """Ratios on a logarithmic axis against 1, with the margin where the claim has one."""
-    labels, title = _labels([number.name for number in numbers])
+    labels, title = _labels([number.name.removesuffix(f", {study}") for number in numbers])
     definitions = {number.definition for number in numbers}
+    title = title or (labels[0] if len(labels) == 1 else "ratios")
+    if " / " in title.partition(", ")[0]:
+        # An arm's name keeps its first letter.
+        title = f"ratios of {title}"
     if len(definitions) == 1 and any(definitions):
-        [of] = definitions
-        title = f"{title}: {of}" if title else of
+        title += f": {definitions.pop()}"
     margin, band, notes = table.get("margin"), None, ["The line at 1 is equality."]
     if isinstance(margin, int | float) and 0 < margin < 100:
         band = (1 - margin / 100, 1 + margin / 100)
         notes.append(f"The band is the stated margin of {margin:g} %.")
-    text = Text(capital(title or "Ratios"), " ".join(notes), "ratio (logarithmic)")
+    text = Text(capital(title), " ".join(notes), "ratio (logarithmic)")
     rows = [_row(number, label) for number, label in zip(numbers, labels, strict=True)]
     return intervals(rows, text, log=True, reference=1.0, band=band)
 

@@ -21,7 +21,7 @@ WIDTH = 100
 """Columns of the printed table; fixed, so that equal input prints equal bytes."""
 
 
-MOST_SKIPPED = 40
+MOST_SKIPPED = 20
 """Skipped files named on the terminal; the report lists them all."""
 
 
@@ -38,8 +38,10 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument(
         "--out",
         metavar="DIR",
-        default="docs/findings",
-        help="where the findings go (default: %(default)s)",
+        default="",
+        help="where the report goes: a site of its own (read it with `mkdocs serve -f "
+        "DIR/mkdocs.yml`), or, where DIR lies below the docs folder of a site, its pages alone "
+        "(default: docs/findings of the site in this folder, else report)",
     )
     found.add_argument(
         "--study",
@@ -93,7 +95,7 @@ def main(argv: list[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> int:
     # Imported here: scipy and pandas take a second, which --help need not.
     from analysis.pipeline import analyse
-    from analysis.report import write
+    from analysis.report import pages, site, write
     from analysis.serialise import dumps
     from analysis.study import BadInput
 
@@ -106,30 +108,50 @@ def _run(args: argparse.Namespace) -> int:
         return _fail(f"{args.results}: {error}")
     except OSError as error:
         return _fail(f"{args.results}: cannot be read: {error.strerror or error}")
-    for item in analysis.skipped[:MOST_SKIPPED]:
-        print(f"skipped: {item.file or args.results}: {item.reason}", file=sys.stderr)
-    if len(analysis.skipped) > MOST_SKIPPED:
-        more = len(analysis.skipped) - MOST_SKIPPED
-        print(f"skipped: {more} more; all are listed in {args.out}/index.md", file=sys.stderr)
+    _say_skipped(analysis, args.results)
     if not any(report.study.cells for report in analysis.studies):
         return _fail(
             f"{args.results}: no run could be read; expected result files of `vllm bench "
             "serve --save-result`, or tables with a TOML sidecar"
         )
+    out = args.out or _default_out()
+    files = pages(analysis) if _in_a_site(Path(out)) else site(analysis)
     try:
-        count, _ = write(analysis, Path(args.out))
+        write(files, Path(out))
     except OSError as error:
-        return _fail(f"--out {args.out}: cannot be written: {error.strerror or error}")
+        return _fail(f"--out {out}: cannot be written: {error.strerror or error}")
     if args.format == "json":
         print(dumps(analysis), end="")
     else:
         print(_table(analysis, args.format))
-        print(f"\n{count} files written to {args.out}")
+        print(f"\n{len(files)} files written to {out}")
     return 1 if args.strict and analysis.skipped else 0
 
 
+def _say_skipped(analysis: Analysis, results: str) -> None:
+    """What could not be used: every mistake in a study's own files, then the first result files."""
+    own = [s for s in analysis.skipped if s.file.endswith(("study.toml", "claims.toml"))]
+    rest = [item for item in analysis.skipped if item not in own]
+    for item in (*own, *rest[:MOST_SKIPPED]):
+        print(f"skipped: {item.file or results}: {item.reason}", file=sys.stderr)
+    if len(rest) > MOST_SKIPPED:
+        more = len(rest) - MOST_SKIPPED
+        print(f"skipped: {more} more files; the report lists them all", file=sys.stderr)
+
+
+def _default_out() -> str:
+    """The findings of the site in this folder, or a report of its own."""
+    return "docs/findings" if Path("mkdocs.yml").is_file() else "report"
+
+
+def _in_a_site(out: Path) -> bool:
+    """Whether a folder lies below the docs folder of a site."""
+    parts = out.absolute().parents
+    return any(p.name == "docs" and (p.parent / "mkdocs.yml").is_file() for p in parts)
+
+
 def _table(analysis: Analysis, form: str) -> str:
-    from analysis.report import markdown_table, run_rows, summary_rows
+    from analysis.report import markdown_table, pair_rows, run_rows, summary_rows, totals
 
     claims, runs = summary_rows(analysis), run_rows(analysis)
     if form == "markdown":
@@ -140,18 +162,15 @@ def _table(analysis: Analysis, form: str) -> str:
         if runs:
             parts.append(markdown_table(("Study", "Runs", "Validity", "What they show"), runs))
         return "\n\n".join(parts)
-    lines: list[str] = []
-    for study, claim, verdict, level, why in claims:
-        lines.append(_row(f"{verdict:<12} {level}  ", f"{study}/{claim}: {why}"))
-    for study, cell, status, words in runs:
-        lines.append(_row(f"{status:<12} ", f"{study}/{cell}: {words}"))
-    counts: dict[str, int] = {}
-    for _, _, verdict, _, _ in claims:
-        counts[verdict] = counts.get(verdict, 0) + 1
-    if counts:
-        lines.append("")
-        lines.append(", ".join(f"{count} {word}" for word, count in sorted(counts.items())))
-    return "\n".join(lines)
+    lines = [
+        _row(f"{verdict:<12} {level}  ", f"{study}/{claim}: {why}")
+        for study, claim, verdict, level, why in claims
+    ]
+    lines += [
+        _row(f"{status:<12} ", f"{study}/{cell}: {words}") for study, cell, status, words in runs
+    ]
+    lines += [_row(" " * 13, text) for text in pair_rows(analysis)]
+    return "\n".join([*lines, "", *totals(analysis)])
 
 
 def _row(head: str, text: str) -> str:

@@ -97,7 +97,13 @@ class Cell:
         return mean(self.each(name))
 
     def account(self, name: str) -> Quantity | None:
-        """A quantity of the ledger (`l_first`, `l_decode` ...) as the mean over the repeats."""
+        """A quantity of the ledger (`l_first`, `l_decode` ...) as the mean over the repeats.
+
+        A share is the ratio of means, so that it agrees with the means shown beside it.
+        """
+        if name == "first_token_share":
+            ttft, stay = self.account("ttft"), self.account("stay")
+            return None if ttft is None or stay is None else (ttft / stay).as_unit("")
         found = [getattr(account, name) for account in self.ledgers]
         return mean(tuple(found)) if all(q is not None for q in found) else None
 

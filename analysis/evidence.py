@@ -82,7 +82,7 @@ _NAMES = (*METRICS, *(f"{which}_{name}" for which in (*STATISTICS, "p99") for na
 
 Direction = Literal["higher", "lower", "undecided"]
 
-_FACTS = (
+FACTS = (
     "model_bytes",
     "kv_bytes",
     "kv_tokens",
@@ -94,6 +94,7 @@ _FACTS = (
     "weights_read",
     "gpu_memory",
 )
+"""Start-up facts of an arm, logged or derived, as `fact` names them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,12 +140,11 @@ class Evidence:
         where = self.in_study(study)
         found = where.cell(arm, workload, load)
         if found is None:
-            loads = [str(cell.concurrency) for cell in where.loads(arm, workload)]
-            measured = f"measured at {', '.join(loads)}" if loads else "not measured at all"
             at = "without a cap on requests" if load is None else f"at {load}"
             raise Missing(
-                f"a result file of {arm} on {workload} {at} in flight",
-                f"that cell is {measured}; no other load stands in for it",
+                f"a result file of {arm} on {workload} {at} in flight; "
+                f"{_measured(where, arm, workload, load)}",
+                "no other load stands in for it",
                 Experiment((arm,), (workload,), () if load is None else (load,), 1),
             )
         return found
@@ -180,8 +180,8 @@ class Evidence:
 
     def fact(self, arm: Arm, name: str) -> Quantity:
         """A start-up fact of an arm, or one that follows from it."""
-        if name not in _FACTS:
-            raise BadClaim(f"names fact {name!r}, which is not known; {nearest(name, _FACTS)}")
+        if name not in FACTS:
+            raise BadClaim(f"names fact {name!r}, which is not known; {nearest(name, FACTS)}")
         figures = arm.startup.figures if arm.startup is not None else {}
         found: Quantity | None = None
         if name in figures:
@@ -238,6 +238,18 @@ class Evidence:
             f"the stored output of `{command} --help`",
             "no help text of that command lies below the results folder",
         )
+
+
+def _measured(study: Study, arm: str, workload: str, load: int | None) -> str:
+    """Which cells there are instead of one without a run, and the key that would name one."""
+    loads = [str(cell.concurrency) for cell in study.loads(arm, workload)]
+    free = study.cell(arm, workload, None) is not None
+    if not loads and not free:
+        return "not measured at all"
+    if not loads:
+        return "measured without a cap; leave concurrency out"
+    words = f"measured at {', '.join(loads)}{' and without a cap' if free else ''}"
+    return f"{words}; set concurrency" if load is None else words
 
 
 def again(*cells: Cell, repeats: int = 1, note: str = "") -> Experiment:

@@ -7,56 +7,46 @@ runs that sent the same number of prompts and prompt tokens.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import PurePosixPath
+
+import msgspec
 
 from analysis.accounting import Borrowed, ledger
+from analysis.arm_names import named_arms
+from analysis.assigning import assigned, skipped_by_rule
 from analysis.dataset import Arm, Cell, Study
-from analysis.model import HelpText, Lengths, ModelShape, Quoted, Record, Run, Scalar, Startup
-from analysis.model_binding import bind_models
-from analysis.study import ArmSpec, Assign, StudySpec, arm_config
-
-CLIENT_KEYS = frozenset(
-    {
-        "date",
-        "backend",
-        "endpoint_type",
-        "label",
-        "tokenizer_id",
-        "num_prompts",
-        "request_rate",
-        "burstiness",
-        "max_concurrency",
-        "ramp_up_strategy",
-        "ramp_up_start_rps",
-        "ramp_up_end_rps",
-        "request_goodput",
-        "seed",
-        "max_output_tokens_per_s",
-        "max_concurrent_requests",
-        "rtfx",
-        "run_number",
-    }
+from analysis.model import (
+    HelpText,
+    Lengths,
+    ModelShape,
+    Quoted,
+    Record,
+    Run,
+    Scalar,
+    Skipped,
+    Startup,
 )
-"""Keys of a result file that say nothing about the server."""
+from analysis.model_binding import bind_models
+from analysis.server_config import LOG_FILE, canonical, said_by, server_side
+from analysis.server_logs import logs_of, unused_logs, with_logs
+from analysis.spec_check import absent_logs, doubts
+from analysis.study import ArmSpec, LeftOut, StudySpec, arm_config, flags_of
 
-_SPEC_KEYS = {
-    "model": ("model", "model_id"),
-    "gpu": ("gpu",),
-    "version": ("version", "vllm_version"),
-    "quantization": ("quantization",),
-    "tensor_parallel": ("tensor_parallel_size", "tp"),
-    "pipeline_parallel": ("pipeline_parallel_size", "pp"),
-    "max_num_seqs": ("max_num_seqs",),
-    "max_model_len": ("max_model_len",),
-    "max_num_batched_tokens": ("max_num_batched_tokens",),
-}
-"""Field of an arm -> the names it goes by in result files, sweeps and server logs."""
-
-
-_Config = tuple[tuple[str, Scalar], ...]
-"""A server's configuration as sorted pairs, so that equal servers are equal keys."""
+_TEXTS = ("model", "gpu", "version", "quantization")
+_COUNTS = (
+    "tensor_parallel",
+    "pipeline_parallel",
+    "replicas",
+    "max_num_seqs",
+    "max_model_len",
+    "max_num_batched_tokens",
+    "block_size",
+)
+"""Fields of an arm that a result file, a sweep or a server's log may fill in."""
 
 
 def build_study(
@@ -69,19 +59,41 @@ def build_study(
     claims_file: str = "",
 ) -> Study:
     """Group a study's records into arms and cells."""
+    prefix = f"{folder}/" if folder else ""
+    spec_file = f"{prefix}study.toml"
     startups = [record for record in records if isinstance(record, Startup)]
-    runs = [
-        _with_server_log(_assigned(record, spec.assign), startups)
-        for record in records
-        if isinstance(record, Run)
-    ]
-    runs = _named_arms(runs)
+    logs = logs_of(startups)
+    rules = assigned([record for record in records if isinstance(record, Run)], spec.assign)
+    by_arm = {arm.name: arm.log for arm in spec.arm}
+    named = {
+        run.id: _below(prefix, rules.logs.get(run.id) or by_arm.get(run.arm, ""))
+        for run in (*rules.runs, *rules.left_out)
+    }
+    left_out = with_logs(rules.left_out, logs, named)
+    runs = named_arms(with_logs(rules.runs, logs, named))
     runs = [run if run.workload else replace(run, workload=_workload(run)) for run in runs]
-    spec_file = f"{folder}/study.toml".lstrip("/")
-    arms = _arms(name, spec, runs, startups, spec_file)
+    arms = _arms(name, spec, runs, startups, spec_file, prefix)
     shapes = [record for record in records if isinstance(record, ModelShape)]
     own_models, unused = bind_models([arm.spec for arm in arms.values()], runs, shapes, folder)
     arms = {key: replace(arm, own_model=own_models.get(key)) for key, arm in arms.items()}
+    wanted = {f"arm {arm.name!r}": arm.log for arm in spec.arm if arm.log}
+    wanted |= {
+        f"[[assign]] number {number}": rule.log
+        for number, rule in enumerate(spec.assign, start=1)
+        if rule.log
+    }
+    remarks = [
+        *doubts(spec, arms, [*runs, *left_out], startups),
+        *rules.unmatched,
+        *absent_logs(wanted, logs, prefix),
+    ]
+    used = [arm.startup.source.file for arm in arms.values() if arm.startup is not None]
+    skipped = (
+        *unused,
+        *(skipped_by_rule(run) for run in left_out),
+        *unused_logs([*runs, *left_out], logs, used),
+        *(Skipped(spec_file, remark) for remark in remarks),
+    )
     groups: dict[tuple[str, str, int | None], list[Run]] = {}
     for run in runs:
         groups.setdefault((run.arm, run.workload, run.concurrency), []).append(run)
@@ -110,128 +122,32 @@ def build_study(
         claims=tuple(claims),
         claims_file=claims_file,
         folder=folder,
-        skipped=unused,
+        skipped=skipped,
     )
 
 
-def _assigned(run: Run, rules: Iterable[Assign]) -> Run:
-    """The run with arm, workload and load as the first matching rule of each gives them."""
-    facts: dict[str, Scalar] = {**run.config, "record": run.source.key, "file": run.source.file}
-    facts.update({name: figure.value for name, figure in run.figures.items()})
-    load: int | None = None
-    for rule in rules:
-        if all(_same(facts.get(key), value) for key, value in rule.where.items()):
-            run = replace(run, arm=run.arm or rule.arm, workload=run.workload or rule.workload)
-            load = rule.concurrency if load is None else load
-    return run if load is None else replace(run, concurrency=load)
-
-
-def _same(found: Scalar, wanted: Scalar) -> bool:
-    if isinstance(found, str) and isinstance(wanted, str):
-        return found == wanted or found.endswith(f"/{wanted}")
-    return found == wanted
-
-
-def _with_server_log(run: Run, startups: Sequence[Startup]) -> Run:
-    """The run with what the nearest server log above it says (`server.` keys)."""
-    best: Startup | None = None
-    for startup in startups:
-        if startup.arm:
-            continue
-        folder = startup.source.file.rpartition("/")[0]
-        inside = not folder or run.source.file.startswith(folder + "/")
-        if inside and (best is None or len(folder) > len(best.source.file.rpartition("/")[0])):
-            best = startup
-    if best is None:
-        return run
-    said = {f"server.{key}": value for key, value in best.config.items()}
-    return replace(run, config={**run.config, **said, "server.log": best.source.file})
-
-
-def _server_config(run: Run) -> _Config:
-    skip = {"server.log"}
-    return tuple(
-        sorted(
-            (key, value)
-            for key, value in run.config.items()
-            if key not in CLIENT_KEYS and key not in skip and not key.startswith("bench.")
-        )
-    )
-
-
-_NAME_LENGTH = 80
-
-
-def _named_arms(runs: Sequence[Run]) -> list[Run]:
-    """Name the arms of runs that have none.
-
-    By the folder that holds all runs of one server and none of another, where there is one; else
-    by what differs between the servers.
-    """
-    files: dict[_Config, list[str]] = {}
-    for run in runs:
-        if not run.arm:
-            files.setdefault(_server_config(run), []).append(run.source.file)
-    varying = _varying([dict(config) for config in files])
-    taken = {run.arm for run in runs if run.arm}
-    names: dict[_Config, str] = {}
-    for config in files:
-        name = _own_folder(config, files) or _server_name(dict(config), varying)
-        name = name[:_NAME_LENGTH]
-        while name in taken:
-            name += "'"
-        taken.add(name)
-        names[config] = name
-    return [run if run.arm else replace(run, arm=names[_server_config(run)]) for run in runs]
-
-
-def _varying(configs: Sequence[Mapping[str, Scalar]]) -> frozenset[str]:
-    """Fields that are not equal in all servers."""
-    keys = {key for config in configs for key in config}
-    return frozenset(key for key in keys if len({config.get(key) for config in configs}) > 1)
-
-
-def _own_folder(config: _Config, files: Mapping[_Config, Sequence[str]]) -> str:
-    """Name of the deepest folder with all runs of this server, if it has no others."""
-    parts = [file.split("/")[:-1] for file in files[config]]
-    common: list[str] = []
-    for level in zip(*parts, strict=False):
-        if len(set(level)) > 1:
-            break
-        common.append(level[0])
-    prefix = "/".join(common) + "/"
-    if not common or any(
-        file.startswith(prefix)
-        for other, theirs in files.items()
-        if other != config
-        for file in theirs
-    ):
-        return ""
-    return common[-1]
-
-
-def _server_name(facts: Mapping[str, Scalar], varying: Collection[str]) -> str:
-    """The model's name and every field that is not equal in all servers."""
-    model = str(facts.get("model_id") or facts.get("model") or "server").rstrip("/")
-    differing: dict[str, Scalar] = {}
-    for key, value in facts.items():
-        if key in varying and key not in ("model_id", "model") and value is not None:
-            # A sweep records a flag twice: in the result and in the folder's name.
-            differing.setdefault(key.rpartition(".")[2], value)
-    parts = [model.rpartition("/")[2], *(f"{key}={value}" for key, value in differing.items())]
-    return " ".join(parts)
+def _below(prefix: str, file: str) -> str:
+    """A file that study.toml names, as records name it."""
+    return prefix + PurePosixPath(file).as_posix() if file else ""
 
 
 def _workload(run: Run) -> str:
-    """A name for what was sent, from the prompts' count and tokens."""
+    """A name for what was sent, from the prompts' count and tokens.
+
+    The tokens of all prompts where they are recorded one by one: the total of a result file leaves
+    out requests that failed, so that a run with failures would be another workload than its twin.
+    """
     for key in ("bench.dataset_name", "dataset_name", "dataset"):
         if run.config.get(key):
             return str(run.config[key])
     sent = run.figures.get("num_prompts") or run.figures.get("completed")
-    tokens = run.figures.get("total_input_tokens")
+    total = run.figures.get("total_input_tokens")
+    tokens = None if total is None else total.value
+    if run.requests is not None:
+        tokens = float(run.requests.input_tokens.sum())
     if sent is None or tokens is None:
         return "unnamed workload"
-    return f"{sent.value:,.0f} prompts of {tokens.value:,.0f} tokens"
+    return f"{sent.value:,.0f} prompts of {tokens:,.0f} tokens"
 
 
 def _arms(
@@ -240,46 +156,74 @@ def _arms(
     runs: Sequence[Run],
     startups: Sequence[Startup],
     spec_file: str,
+    prefix: str,
 ) -> dict[str, Arm]:
+    """The arms that study.toml describes, in its order, then those that only files name."""
     arms: dict[str, Arm] = {}
-    for arm_spec in spec.arm:
-        wanted = arm_spec.startup or arm_spec.name
-        startup = next((s for s in startups if s.arm == wanted), None)
-        if startup is None:
-            startup = _log_of([run for run in runs if run.arm == arm_spec.name], startups)
-        config = arm_config(arm_spec)
-        arms[arm_spec.name] = Arm(study, arm_spec, config, startup, spec_file)
+    logs = logs_of(startups)
+    of_arm: dict[str, list[Run]] = {}
     for run in runs:
-        if run.arm not in arms:
-            config = dict(_server_config(run))
-            startup = next((s for s in startups if s.arm == run.arm), None)
-            startup = startup or _log_of([run], startups)
-            arms[run.arm] = Arm(study, _spec_from(run.arm, config), config, startup, spec_file)
+        of_arm.setdefault(run.arm, []).append(run)
+    for arm_spec in spec.arm:
+        named = logs.get(_below(prefix, arm_spec.log))
+        log = named or _log_of(of_arm.get(arm_spec.name, []), logs)
+        table = _row_of(arm_spec.startup or arm_spec.name, startups)
+        facts = {**_said(log), **_said(table), **flags_of(arm_spec)}
+        filled = _filled(arm_spec, facts)
+        config = arm_config(filled)
+        config |= {key: value for key, value in facts.items() if key not in config}
+        arms[arm_spec.name] = Arm(study, filled, config, named or table or log, spec_file)
+    for name, own in of_arm.items():
+        if name not in arms:
+            log, table = _log_of(own[:1], logs), _row_of(name, startups)
+            facts = {**_said(table), **server_side(own[0].config)}
+            filled = _filled(ArmSpec(name=name), facts)
+            arms[name] = Arm(study, filled, facts, table or log, spec_file)
     return arms
 
 
-def _log_of(runs: Sequence[Run], startups: Sequence[Startup]) -> Startup | None:
-    files = {run.config.get("server.log") for run in runs}
-    return next((s for s in startups if s.source.file in files), None)
+def _row_of(name: str, startups: Sequence[Startup]) -> Startup | None:
+    """The row of a start-up table that belongs to an arm."""
+    return next((startup for startup in startups if startup.arm == name), None)
 
 
-def _spec_from(name: str, config: Mapping[str, Scalar]) -> ArmSpec:
-    """An arm described by whatever its result files and server log say."""
-    found: dict[str, Scalar] = {}
-    for spec_key, aliases in _SPEC_KEYS.items():
-        for alias in aliases:
-            for key in (alias, f"serve.{alias}", f"server.{alias}"):
-                value = config.get(key)
-                if value is not None and spec_key not in found:
-                    found[spec_key] = value
-    fields: dict[str, object] = {}
-    for key, value in found.items():
-        if key in ("model", "gpu", "version", "quantization"):
-            fields[key] = str(value)
-        elif re.fullmatch(r"0*[1-9]\d{0,8}", str(value), re.ASCII):
-            fields[key] = int(str(value))
-    gpus = int(str(fields.get("tensor_parallel", 1))) * int(str(fields.get("pipeline_parallel", 1)))
-    return ArmSpec(name=name, gpus=gpus, **fields)  # type: ignore[arg-type]
+def _log_of(runs: Sequence[Run], logs: Mapping[str, Startup]) -> Startup | None:
+    """The log of the first run that has one."""
+    files = (str(run.config[LOG_FILE]) for run in runs if LOG_FILE in run.config)
+    return next((logs[file] for file in files if file in logs), None)
+
+
+def _said(startup: Startup | None) -> dict[str, Scalar]:
+    return {} if startup is None else canonical(said_by(startup))
+
+
+def _filled(spec: ArmSpec, facts: Mapping[str, Scalar]) -> ArmSpec:
+    """An arm with the fields that its description leaves out as its files and its log say them."""
+    fields: dict[str, object] = {
+        name: str(facts[name]) for name in _TEXTS if name in facts and not getattr(spec, name)
+    }
+    for name in _COUNTS:
+        known = getattr(spec, name)
+        count = _count(facts.get(name))
+        if count is not None and (known is None or isinstance(known, LeftOut)):
+            fields[name] = count
+    caching = facts.get("enable_prefix_caching")
+    if spec.enable_prefix_caching is None and isinstance(caching, bool):
+        fields["enable_prefix_caching"] = caching
+    share = facts.get("gpu_memory_utilization")
+    if spec.gpu_memory_utilization is None and isinstance(share, float) and math.isfinite(share):
+        fields["gpu_memory_utilization"] = share
+    found: ArmSpec = msgspec.structs.replace(spec, **fields)
+    ranks = found.tensor_parallel * found.pipeline_parallel * found.replicas
+    if isinstance(spec.gpus, LeftOut) and ranks > 1:
+        found = msgspec.structs.replace(found, gpus=ranks)
+    return found
+
+
+def _count(value: Scalar) -> int | None:
+    """A count of one at least, as a number or as text; None for anything else."""
+    text = str(value)
+    return int(text) if re.fullmatch(r"0*[1-9]\d{0,8}", text, re.ASCII) else None
 
 
 def _borrow(

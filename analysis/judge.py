@@ -88,6 +88,7 @@ def _repeat_into(
         says=claim.says,
         said_in=claim.source,
         repeats=claim.repeats,
+        headline=False,
         p_value=None,
     )
 
@@ -163,6 +164,8 @@ def _finding(own: Evidence, claim: ClaimBase) -> Finding:
         flips=judgement.flips,
         next_experiment=command(_study_of(evidence, cells), experiment) if experiment else "",
         p_value=judgement.p_value,
+        parts=tuple(part.id for part in parts),
+        headline=claim.headline,
     )
 
 

@@ -14,7 +14,7 @@ import jinja2
 from analysis.study import slug
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]#])")
-_INNER_UNDERSCORE = re.compile(r"(?<=\w)\\_(?=\w)")
+_INNER_UNDERSCORE = re.compile(r"(?<=[^\W_])\\_(?=[^\W_])")
 _LINE_START = re.compile(r"^ ?([-+](?=\s|$)|-(?=[-\s]+$)|\d+[.)](?=\s|$)|:(?=\s|$)|!{3}|\?{3})")
 """List, rule, definition, admonition, details."""
 _CONTROL = re.compile(
@@ -74,6 +74,11 @@ def link(text: str, target: str) -> Safe:
 def up(target: str, text: str) -> Safe:
     """A link to a page above ours, as a site address: its Markdown file may be anybody's."""
     return Safe(f'<a href="{target}">{escape(text)}</a>')
+
+
+def anchor(name: str) -> Safe:
+    """A place within a page that links can name; the name is a slug."""
+    return Safe(f'<a id="{slug(name)}"></a>')
 
 
 def badge(word: str) -> Safe:

@@ -262,5 +262,9 @@ class Finding:
     """A `collect` command line that would settle or strengthen it."""
     repeats: str = ""
     """Id of the claim that says the same thing first."""
+    parts: tuple[str, ...] = ()
+    """Ids of the claims it is made of."""
+    headline: bool = False
+    """Whether its author marked it as one to see first."""
     p_value: float | None = None
     """Of a stochastic test, after Holm's correction over the study; None for identities."""

@@ -21,8 +21,9 @@ from analysis.quantity import Quantity, quantity
 from analysis.study import nearest
 from analysis.wording import listing
 
-_GPU_FACTS = ("memory_bytes", "bandwidth", "flops", "link_bandwidth")
-_FACT_WORDS = {
+GPU_FACTS = ("memory_bytes", "bandwidth", "flops", "link_bandwidth")
+"""Facts of a GPU's data sheet, as `fact` beside `gpu` names them."""
+FACT_WORDS = {
     "model_bytes": "model size",
     "kv_bytes": "KV cache size as printed",
     "kv_tokens": "KV cache tokens",
@@ -38,6 +39,7 @@ _FACT_WORDS = {
     "flops": "dense 16-bit FLOP/s",
     "link_bandwidth": "link bandwidth",
 }
+"""What a fact is called in a sentence."""
 _WAYS = ("metric", "fact", "quoted", "value", "sample")
 _STATS = ("min", "mean", "median", "max", "count")
 
@@ -98,6 +100,7 @@ def _plain(ev: Evidence, ref: Ref) -> Quantity:
     given = [key for key in _WAYS if getattr(ref, key)]
     if len(given) > 1:
         raise BadClaim(f"has a reference with {listing(given)}; give one of them")
+    _complete(ref)
     if ref.metric:
         return ev.need(ev.cell(ref.arm, ref.workload, ref.concurrency, ref.study), ref.metric)
     if ref.fact and ref.gpu:
@@ -107,8 +110,8 @@ def _plain(ev: Evidence, ref: Ref) -> Quantity:
                 f"names GPU {ref.gpu!r}, which hardware.toml does not have; "
                 f"nearest: {listing(nearest_gpu(ref.gpu), 'or')}"
             )
-        if ref.fact not in _GPU_FACTS:
-            raise BadClaim(f"names GPU fact {ref.fact!r}; {nearest(ref.fact, _GPU_FACTS)}")
+        if ref.fact not in GPU_FACTS:
+            raise BadClaim(f"names GPU fact {ref.fact!r}; {nearest(ref.fact, GPU_FACTS)}")
         return quantity(gpu.figure(ref.fact))
     if ref.fact:
         return ev.fact(ev.arm(ref.arm, ref.study), ref.fact)
@@ -119,6 +122,17 @@ def _plain(ev: Evidence, ref: Ref) -> Quantity:
     if ref.sample:
         return _statistic(ev, ref)
     raise BadClaim("has a reference without metric, fact, quoted, value or sample; give one")
+
+
+def _complete(ref: Ref) -> None:
+    """Refuse a figure of a run or a server that does not say whose."""
+    absent = [key for key in ("arm", "workload") if not getattr(ref, key)]
+    if ref.metric and absent:
+        raise BadClaim(
+            f"has a reference with metric and no {listing(absent, 'or')}; add {absent[0]}"
+        )
+    if ref.fact and not (ref.arm or ref.gpu):
+        raise BadClaim("has a reference with fact and no arm or gpu; add the one whose fact it is")
 
 
 def _quoted(ev: Evidence, ref: Ref) -> Quantity:
@@ -184,24 +198,26 @@ def described_beside(ref: Ref, other: Ref) -> str:
     if apart == [4] and ref.metric:
         return f"that on {ref.workload}{where}"
     if apart == [5] and ref.metric:
-        return f"that at {ref.concurrency} in flight{where}"
+        return f"that {_load(ref)}{where}"
     return describe(ref)
 
 
 def _describe_plain(ref: Ref) -> str:
     where = f" ({ref.study})" if ref.study else ""
     if ref.metric:
-        return (
-            f"{label_of(ref.metric)} of {ref.arm} on {ref.workload} at "
-            f"{ref.concurrency} in flight{where}"
-        )
+        return f"{label_of(ref.metric)} of {ref.arm} on {ref.workload} {_load(ref)}{where}"
     if ref.fact:
-        return f"{_FACT_WORDS.get(ref.fact, ref.fact)} of {ref.gpu or ref.arm}{where}"
+        return f"{FACT_WORDS.get(ref.fact, ref.fact)} of {ref.gpu or ref.arm}{where}"
     if ref.quoted:
         return f"the quoted {ref.quoted}{where}"
     if ref.value:
         return f"the stated {ref.value} {ref.unit}".rstrip()
     return f"{ref.stat.replace('_', ' ')} tokens in the sample of {ref.sample}{where}"
+
+
+def _load(ref: Ref) -> str:
+    """The load of a cell: "at 10 in flight", "without a cap"."""
+    return "without a cap" if ref.concurrency is None else f"at {ref.concurrency} in flight"
 
 
 def is_cell(ref: Ref) -> bool:
@@ -221,7 +237,7 @@ def cells_of(ev: Evidence, *refs: Ref | None) -> tuple[Cell, ...]:
     return tuple(dict.fromkeys(found))
 
 
-_UNITS = {
+UNITS = {
     "ms": ("s", 1e-3),
     "GiB": ("B", 2.0**30),
     "GB": ("B", 1e9),
@@ -230,14 +246,19 @@ _UNITS = {
     "%": ("", 0.01),
     "percent": ("", 0.01),
 }
-
+"""A unit as a claim may write it: the unit inside and the factor to it."""
 
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
 
 
 def base_unit(unit: str) -> tuple[str, float]:
     """The unit inside for a unit as printed, and the factor to it."""
-    return _UNITS.get(unit, (unit, 1.0))
+    return UNITS.get(unit, (unit, 1.0))
+
+
+def units_for(base: str) -> list[str]:
+    """The units in which a figure of this base unit may be stated."""
+    return [*([base] if base else []), *(name for name, (of, _) in UNITS.items() if of == base)]
 
 
 def stated(text: str, unit: str = "") -> Quantity:

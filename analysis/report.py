@@ -3,107 +3,158 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from importlib import resources
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import metadata, resources
+from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
+from typing import Any
 
-import msgspec
+import jinja2
 
+from analysis import page_words
+from analysis.charts import figures, for_cells, for_finding, for_loads, table_of
 from analysis.checks import checks, verdict
-from analysis.claims import ClaimBase, Kind, kinds
+from analysis.claims import kinds
+from analysis.data_pages import DataPages, data_pages
 from analysis.frame import csv
-from analysis.markdown import Safe, badge, code, environment, escape, link, up
-from analysis.model import VERDICTS, Estimate, Figure, Finding, Outcome, Run, Source, Status
-from analysis.page_names import page_names
+from analysis.markdown import Safe, anchor, badge, code, environment, escape, link, up
+from analysis.page_names import PageNames, page_names
 from analysis.pipeline import Analysis, StudyReport
-from analysis.quantity import quantity
 from analysis.serialise import dumps
-from analysis.wording import count_of, digits, shown_unit, span
+from analysis.wording import plural
 
-TOP = ("index.md", "rules.md", "findings.json", "findings.schema.json", "runs.csv")
+TOP = (
+    "index.md", "quality.md", "rules.md", "glossary.md", "reproduce.md", "files",
+    "findings.json", "findings.schema.json", "runs.csv",
+)  # fmt: skip
 """Files of the report that belong to no study."""
 
 MANIFEST = ".findings-files"
 """Lists the files of the last run, so that the next one removes what it no longer writes."""
 
-_QUESTIONS = {
-    "standing.valid": "Valid?",
-    "standing.binds": "What binds?",
-    "standing.slots": "How many slots?",
-    "standing.time": "Where does the time go?",
-}
+_WORDS = (
+    "accounts", "bad", "board", "experiments", "figure_interval", "figure_text", "files", "grouped",
+    "interval", "keys", "level", "listed", "parts_of", "plain_figure", "provenance", "runs",
+    "runs_of", "said_again", "value", "why",
+)  # fmt: skip
+"""Functions of `page_words` that templates call by their name."""
 
 
 def pages(analysis: Analysis) -> dict[str, str]:
     """Every file of the report by its path below the output folder (pure)."""
-    env = environment()
-    names = page_names(analysis, TOP)
-    env.globals.update(
-        badge=badge,
-        link=link,
-        code=code,
-        names=names,
-        value=_value,
-        interval=_interval,
-        figure_text=_figure,
-        level=_level,
-        provenance=_provenance,
-        why=_why,
-        grouped=_grouped,
-        runs_of=_runs_of,
-        prose=Safe,
-        up=up,
-        keys=_keys,
-        question=lambda finding: _QUESTIONS[finding.kind],
-    )
-    counts = Counter(f.verdict for report in analysis.studies for f in report.findings)
+    names, data = page_names(analysis, TOP), data_pages(analysis)
+    env = _environment(names, data)
+
+    def page(template: str, **values: Any) -> str:
+        return _tidy(env.get_template(f"{template}.md.jinja").render(**values))
+
+    schema = resources.files("analysis").joinpath("schema/findings.schema.json")
     out = {
-        "index.md": env.get_template("index.md.jinja").render(
-            studies=analysis.studies,
-            skipped=analysis.skipped,
-            verdicts=[(word, counts[word]) for word in VERDICTS if counts[word]],
-        ),
-        "rules.md": env.get_template("kinds.md.jinja").render(
-            kinds=list(kinds().values()), checks=checks()
-        ),
+        "index.md": page("index", studies=analysis.studies, skipped=analysis.skipped,
+                         verdicts=_counts(analysis)),
+        "quality.md": page("quality", studies=analysis.studies, most=page_words.MOST_OUTCOMES),
+        "rules.md": page("kinds", kinds=list(kinds().values()), checks=checks()),
+        "glossary.md": page("glossary"),
+        "reproduce.md": page("reproduce", studies=analysis.studies,
+                             version=metadata.version("serving-assay")),
         "findings.json": dumps(analysis),
         "runs.csv": csv(analysis),
-        "findings.schema.json": resources.files("analysis")
-        .joinpath("schema/findings.schema.json")
-        .read_text(encoding="utf-8"),
-    }
-    study_page, arm_page, claim_page = (
-        env.get_template(f"{name}.md.jinja") for name in ("study", "arm", "claim")
-    )
+        "findings.schema.json": schema.read_text(encoding="utf-8"),
+    }  # fmt: skip
+    for file, rows in data.rows.items():
+        out[data.page(file)] = page("data", file=file, rows=rows, most=12)
     for report in analysis.studies:
-        study = report.study.name
-        folder = names.folder(study)
-        out[f"{folder}/index.md"] = study_page.render(
-            report=report,
-            runs=_runs(report),
-            pairs=report.pairs,
-            failed=[o for o in report.outcomes if o.status in ("SUSPECT", "INVALID")],
+        out.update(_study_pages(report, names, page))
+    return out
+
+
+def _study_pages(report: StudyReport, names: PageNames, page: Any) -> dict[str, str]:
+    """The pages of one study: its own, load curves, arms and claims."""
+    study = report.study
+    folder = names.folder(study.name)
+    loads = [(workload, found) for workload in study.workloads
+             if (found := for_loads(study, workload))]  # fmt: skip
+    out = {
+        f"{folder}/index.md": page(
+            "study", report=report, charts=figures(for_cells(study), "time"), loads=bool(loads)
         )
-        for arm in report.study.arms.values():
-            cells = [(cell, found) for cell, found in report.cells if cell.arm is arm]
-            path = f"{folder}/{names.arm(study, arm.name)}"
-            out[path] = arm_page.render(arm=arm, study=report.study, cells=cells)
-        for finding in report.findings:
-            path = f"{folder}/{names.claim(study, finding.id)}"
-            out[path] = claim_page.render(finding=finding, study=report.study)
-    return {path: _tidy(text) if path.endswith(".md") else text for path, text in out.items()}
+    }
+    if loads:
+        shown = [(workload, figures(found, f"loads-{n}"), _load_rows(report, workload))
+                 for n, (workload, found) in enumerate(loads)]  # fmt: skip
+        out[f"{folder}/loads.md"] = page("loads", study=study, workloads=shown)
+    for arm in study.arms.values():
+        cells = [(cell, found) for cell, found in report.cells if cell.arm is arm]
+        charts = figures(for_cells(study, arm.name), "time") if cells else ""
+        out[f"{folder}/{names.arm(study.name, arm.name)}"] = page(
+            "arm", arm=arm, study=study, cells=cells, charts=charts
+        )
+    for finding in report.findings:
+        charts = figures(for_finding(finding, list(study.arms), table_of(study, finding)), "chart")
+        out[f"{folder}/{names.claim(study.name, finding.id)}"] = page(
+            "claim", finding=finding, study=study, report=report, charts=charts
+        )
+    return out
 
 
-def write(analysis: Analysis, out: Path) -> tuple[int, list[str]]:
-    """Write the report below `out`.
+_LOAD_COLUMNS = ("total_token_throughput", "output_throughput", "mean_ttft", "mean_itl")
+
+
+def _load_rows(report: StudyReport, workload: str) -> list[tuple[Any, list[Any]]]:
+    """Each cell of a workload with the numbers of its load curves."""
+    return [
+        (cell, [cell.estimate(name, name) for name in _LOAD_COLUMNS])
+        for cell in report.study.cells
+        if cell.workload == workload
+    ]
+
+
+def _environment(names: PageNames, data: DataPages) -> jinja2.Environment:
+    env = environment()
+    env.globals.update({word: getattr(page_words, word) for word in _WORDS})
+    env.globals.update(
+        anchor=anchor, badge=badge, code=code, dash=Safe("-"), data=data, link=link, names=names,
+        prose=Safe, question=lambda finding: page_words.QUESTIONS[finding.kind], up=up,
+    )  # fmt: skip
+    return env
+
+
+def _counts(analysis: Analysis) -> list[tuple[str, int]]:
+    counts: Counter[str] = Counter(
+        f.verdict for r in analysis.studies for f in r.findings if not f.repeats
+    )
+    return [(word, counts[word]) for word in page_words.ORDER if counts[word]]
+
+
+def site(analysis: Analysis) -> dict[str, str]:
+    """The pages with all that `mkdocs serve -f DIR/mkdocs.yml` needs: a site of its own."""
+    files = {f"docs/{path}": text for path, text in pages(analysis).items()}
+    files["mkdocs.yml"] = environment().get_template("mkdocs.yml.jinja").render()
+    files.update(_tree(resources.files("analysis").joinpath("theme"), "theme"))
+    return files
+
+
+def _tree(folder: Traversable, path: str) -> dict[str, str]:
+    """Text files of a package folder by their path."""
+    found: dict[str, str] = {}
+    for item in sorted(folder.iterdir(), key=lambda item: item.name):
+        below = f"{path}/{item.name}"
+        if item.is_dir():
+            found.update(_tree(item, below))
+        elif not item.name.startswith("."):
+            found[below] = item.read_text(encoding="utf-8")
+    return found
+
+
+def write(files: Mapping[str, str], out: Path) -> list[str]:
+    """Write files below `out`, and remove those of the last run that are no longer written.
 
     Returns:
-        The number of files, and those of the last run that were removed.
+        The files that were removed.
 
     Raises:
         OSError: the folder cannot be written.
     """
-    files = pages(analysis)
     out.mkdir(parents=True, exist_ok=True)
     stale = [name for name in _manifest(out) if name not in files]
     for name in stale:
@@ -116,7 +167,7 @@ def write(analysis: Analysis, out: Path) -> tuple[int, list[str]]:
         draft.write_text(text, encoding="utf-8", newline="\n")
         draft.replace(path)
     (out / MANIFEST).write_text("".join(f"{name}\n" for name in sorted(files)), encoding="utf-8")
-    return len(files), stale
+    return stale
 
 
 def _manifest(out: Path) -> list[str]:
@@ -138,92 +189,56 @@ def _tidy(text: str) -> str:
     return "\n".join(lines).strip() + "\n"
 
 
-def _runs(report: StudyReport) -> list[tuple[Run, Status]]:
-    return [(run, report.validity(run.id)) for run in report.study.runs]
-
-
-def _why(finding: Finding) -> str:
-    return finding.reasons[0]
-
-
-def _level(finding: Finding) -> str:
-    return finding.level.value if finding.level else Safe("-")
-
-
-def _value(number: Estimate) -> str:
-    return span(
-        Estimate(number.name, number.value, number.value, number.value, number.unit, "")
-        if number.lo == number.hi
-        else number
-    ).partition(" [")[0]
-
-
-def _interval(number: Estimate) -> str:
-    if number.lo == number.hi:
-        return Safe("-")
-    _, factor = shown_unit(number.unit, number.value)
-    lo, hi = number.lo * factor, number.hi * factor
-    return f"[{digits(lo, lo, hi)}, {digits(hi, lo, hi)}]"
-
-
-def _figure(figure: Figure) -> str:
-    return span(quantity(figure))
-
-
-def _keys(kind: Kind) -> list[tuple[str, bool]]:
-    """A kind's own keys, and whether a claim must give them."""
-    common = {field.name for field in msgspec.structs.fields(ClaimBase)}
-    return [
-        (field.encode_name, field.required)
-        for field in msgspec.structs.fields(kind.claim)
-        if field.name not in common
-    ]
-
-
-def _provenance(finding: Finding) -> list[tuple[str, str, str]]:
-    """(file, key, the numbers that rest on it) of every figure."""
-    users: dict[Source, list[str]] = {}
-    for number in finding.numbers:
-        for source in number.sources:
-            users.setdefault(source, []).append(number.name)
-    return [
-        (source.file, source.key or "the whole file", "; ".join(dict.fromkeys(names)))
-        for source, names in users.items()
-    ]
-
-
-def _grouped(outcomes: Sequence[Outcome]) -> list[tuple[Outcome, ...]]:
-    """Outcomes of one check and status together: a check that every run fails is one row."""
-    groups: dict[tuple[str, str], list[Outcome]] = {}
-    for outcome in outcomes:
-        groups.setdefault((outcome.code, outcome.status), []).append(outcome)
-    return [tuple(group) for group in groups.values()]
-
-
-def _runs_of(group: Sequence[Outcome]) -> str:
-    return count_of([outcome.run for outcome in group], 2)
-
-
 def summary_rows(analysis: Analysis) -> list[tuple[str, str, str, str, str]]:
     """(study, claim, verdict, level, why) of every claim, for the printed table."""
     return [
-        (report.study.name, f.id, f.verdict, _level(f), _why(f))
+        (report.study.name, f.id, f.verdict, page_words.level(f), page_words.why(f))
         for report in analysis.studies
         for f in report.findings
     ]
 
 
 def run_rows(analysis: Analysis) -> list[tuple[str, str, str, str]]:
-    """(study, cell, validity, what the answers say) of every cell without claims to print."""
+    """(study, cell, validity, what the answers say) of every cell of a study without claims."""
     rows: list[tuple[str, str, str, str]] = []
     for report in analysis.studies:
         if report.findings:
             continue
         for cell, found in report.cells:
-            outcomes = tuple(o for o in report.outcomes if o.run in {run.id for run in cell.runs})
-            words = " ".join(f.reasons[0] for f in found[1:])
+            runs = {run.id for run in cell.runs}
+            outcomes = tuple(o for o in report.outcomes if o.run in runs)
+            failed = dict.fromkeys(
+                f"{o.name}: {o.reason}." for o in outcomes if o.status in ("SUSPECT", "INVALID")
+            )
+            words = " ".join([*failed, *(f.reasons[0] for f in found[1:])])
             rows.append((report.study.name, cell.name, verdict(outcomes), words))
     return rows
+
+
+def pair_rows(analysis: Analysis) -> list[str]:
+    """Which arms differ, a sentence a pair, of studies without claims."""
+    return [
+        f"{report.study.name}: {finding.says} {' '.join(finding.reasons)}"
+        for report in analysis.studies
+        if not report.findings
+        for finding in report.pairs
+    ]
+
+
+def totals(analysis: Analysis) -> list[str]:
+    """Counts for the last lines: verdicts, claims that were not judged, validity of the runs."""
+    lines = []
+    verdicts = Counter(f.verdict for r in analysis.studies for f in r.findings)
+    if verdicts:
+        lines.append(", ".join(f"{count} {word}" for word, count in sorted(verdicts.items())))
+    lost = sum(item.file.endswith("claims.toml") for item in analysis.skipped)
+    if lost:
+        lines.append(f"{plural(lost, 'line')} of claims.toml not judged: see above")
+    for report in analysis.studies:
+        counts = Counter(report.validity(run.id) for run in report.study.runs)
+        text = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()))
+        lines.append(f"runs of {report.study.name}: {text or 'none'}")
+    return lines
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from analysis.mistakes import mistake
+from analysis.mistakes import nearest as nearest  # of every reader of a file of the user's
 from analysis.model import Scalar
+from analysis.server_config import canonical
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 """A number of things of which there is one at least."""
+
+
+class LeftOut(int):
+    """A number that study.toml does not give: to be counted with, but a server's log may know."""
+
+
+ONE = LeftOut(1)
 
 
 class ArmSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -28,11 +36,11 @@ class ArmSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     in the nearest folder at or above the arm's runs; without that, `model` in models.toml."""
     gpu: str = ""
     """A name that `analysis/hardware.toml` knows."""
-    gpus: Count = 1
-    """GPUs of all engines together."""
-    tensor_parallel: Count = 1
-    pipeline_parallel: Count = 1
-    replicas: Count = 1
+    gpus: Count = ONE
+    """GPUs of all engines together; left out, as many as the engines' ranks."""
+    tensor_parallel: Count = ONE
+    pipeline_parallel: Count = ONE
+    replicas: Count = ONE
     router: str = ""
     """Routing policy in front of the replicas; empty for none."""
     interconnect: str = ""
@@ -51,6 +59,9 @@ class ArmSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """Further server flags, verbatim."""
     startup: str = ""
     """Arm name in the startup tables; its own name when empty."""
+    log: str = ""
+    """The server's log, relative to the study's folder and inside it. Without it, the one in the
+    nearest folder at or above each run."""
     collect_study: str = ""
     """The collector's study that has this arm, where it is not the study's own."""
 
@@ -82,6 +93,12 @@ class Assign(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     workload: str = ""
     concurrency: int | None = None
     """Requests in flight in all, where it differs from the client's own cap."""
+    seed: int | None = None
+    """The client's seed, which result files do not hold; runs of one seed make a pair."""
+    log: str = ""
+    """The server's log, as in an arm."""
+    ignore: bool = False
+    """Leave these records out (a warm-up)."""
 
 
 class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -130,37 +147,21 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise BadInput(f"cannot be read: {error.strerror or error}") from None
 
 
-def convert(table: dict[str, Any], kind: type[T]) -> T:
-    """A table as a struct; an unknown key names the nearest right one.
+def convert(table: dict[str, Any], kind: type[T], noun: str = "") -> T:
+    """A table as a struct.
+
+    `noun`: what a `kind` is called where a key is missing: "a magnitude".
 
     Raises:
-        BadInput: with what was found and what was expected.
+        BadInput: one line: what was found, what was expected, the nearest right word.
     """
     try:
-        return msgspec.convert(table, kind)
+        try:
+            return msgspec.convert(table, kind)
+        except msgspec.ValidationError as error:
+            raise BadInput(mistake(table, kind, noun) or str(error)) from None
     except RecursionError:
         raise BadInput("nests tables too deeply; give fewer levels") from None
-    except msgspec.ValidationError as error:
-        text = str(error)
-        unknown = re.search(r"unknown field `([^`]*)`(?: - at `([^`]*)`)?", text)
-        if unknown is None:
-            raise BadInput(text) from None
-        place = f" in {unknown.group(2).lstrip('$.')}" if unknown.group(2) else ""
-        raise BadInput(
-            f"unknown key {unknown.group(1)!r}{place}; {nearest(unknown.group(1), _keys(kind))}"
-        ) from None
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """ "did you mean 'x'?" for a misspelt word, else the words there are."""
-    names = sorted(set(known))
-    close = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    if not names:
-        return "there are none"
-    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
-    return f"known: {', '.join(names[:12])}{more}"
 
 
 def read_study(path: Path) -> StudySpec:
@@ -181,37 +182,27 @@ def read_study(path: Path) -> StudySpec:
 
 
 def arm_config(arm: ArmSpec) -> dict[str, Scalar]:
-    """Every configuration field of an arm that has a value, for naming what differs."""
-    skip = {"name", "about", "flags", "startup", "collect_study", "model_config"}
+    """Every configuration field of an arm that has a value, for naming what differs.
+
+    Flags go by the names of the fields: `-tp 2` is `tensor_parallel`.
+    """
+    skip = {"name", "about", "flags", "startup", "collect_study", "model_config", "log"}
     config: dict[str, Scalar] = {
-        field: value
+        field: int(value) if isinstance(value, LeftOut) else value
         for field, value in msgspec.structs.asdict(arm).items()
         if field not in skip and value not in ("", None) and (field, value) != ("clients", 1)
     }
+    return config | flags_of(arm)
+
+
+def flags_of(arm: ArmSpec) -> dict[str, Scalar]:
+    """The further flags of an arm by canonical names; True for one without a value."""
+    found: dict[str, Scalar] = {}
     flags = [word for flag in arm.flags for word in flag.split()]
     while flags:
         flag = flags.pop(0)
         name, _, value = flag.partition("=")
         if not value and flags and not flags[0].startswith("-"):
             value = flags.pop(0)
-        config[name.lstrip("-").replace("-", "_")] = value or True
-    return config
-
-
-def _keys(kind: type[Any]) -> set[str]:
-    """Field names of a struct and of the structs inside it."""
-    keys: set[str] = set()
-    todo: list[Any] = [kind]
-    seen: set[Any] = set()
-    while todo:
-        item = todo.pop()
-        if item in seen:
-            continue
-        seen.add(item)
-        if isinstance(item, type) and issubclass(item, msgspec.Struct):
-            for field in msgspec.structs.fields(item):
-                keys.add(field.encode_name)
-                todo.append(field.type)
-        else:
-            todo.extend(getattr(item, "__args__", ()))
-    return keys
+        found[f"server.{name.lstrip('-').replace('-', '_')}"] = value or True
+    return canonical(found)

@@ -42,8 +42,9 @@ def digits(value: float, lo: float | None = None, hi: float | None = None) -> st
     elif lo in (None, value) and float(value).is_integer() and abs(value) < 1e15:
         places = 0
     if abs(value) >= 1000:
-        places = min(places, 1)
-        if float(value).is_integer():
+        between = lo is not None and lo != hi
+        places = min(places, 2 if between else 1)
+        if float(value).is_integer() and not between:
             places = 0
     return f"{value:,.{places}f}"
 

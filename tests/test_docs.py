@@ -9,12 +9,19 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
+from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from analysis.claims import ClaimBase, kinds
+from analysis.claims import read_claim
+from analysis.evidence import FACTS
+from analysis.judge import judge_study
+from analysis.load import load
+from analysis.reference import GPU_FACTS, Ref
+from analysis.study import convert, read_study
+from tests.generated_docs import TABLES, common_keys, when_keys
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted(
@@ -94,6 +101,11 @@ def test_marked_readme_commands_run(tmp_path: Path) -> None:
         for command in commands(block):
             done = run(*shlex.split(command), cwd=tmp_path)
             assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    served = re.findall(r"mkdocs serve -f (\S+\.yml)", (ROOT / "README.md").read_text("utf-8"))
+    assert served
+    for config in served:
+        done = run("mkdocs", "build", "--strict", "--quiet", "-f", config, cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/commands.md"])
@@ -174,20 +186,82 @@ def test_site_fetches_nothing_from_outside(tmp_path: Path) -> None:
         assert not fetching.search(page.read_text("utf-8")), page
 
 
-def test_the_table_of_kinds_is_the_registry() -> None:
-    text = (ROOT / "docs/claims.md").read_text(encoding="utf-8")
-    table = text[text.index("<!-- kinds: begin -->") : text.index("<!-- kinds: end -->")]
-    common = {field.name for field in msgspec.structs.fields(ClaimBase)}
-    expected = []
-    for kind in kinds().values():
-        decides = re.split(r"(?<=[.?])\s", kind.doc.replace("\n", " "), maxsplit=1)[0]
-        keys = " ".join(
-            f"`{field.encode_name}`" if field.required else f"[`{field.encode_name}`]"
-            for field in msgspec.structs.fields(kind.claim)
-            if field.name not in common
-        )
-        expected.append(f"| `{kind.name}` | {decides} | {keys} |")
-    assert table.splitlines()[3:] == expected
+def part(text: str, name: str) -> tuple[int, int]:
+    """Where the text between the markers of that name begins and ends."""
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
+    return text.index(begin) + len(begin), text.index(end)
+
+
+@pytest.mark.parametrize("name", list(TABLES))
+def test_tables_drawn_up_from_the_code_are_up_to_date(name: str) -> None:
+    """UPDATE_DOCS=1 writes them instead."""
+    path = ROOT / "docs" / "claims.md"
+    text = path.read_text(encoding="utf-8")
+    begin, end = part(text, name)
+    expected = TABLES[name]() + "\n"
+    if os.environ.get("UPDATE_DOCS"):
+        text = text[:begin] + expected + text[end:]
+        path.write_text(text, encoding="utf-8")
+        begin, end = part(text, name)
+    assert text[begin:end] == expected
+
+
+@pytest.mark.parametrize(
+    ("heading", "cells"),
+    [("## Fields of every claim", common_keys()), ("## When advice holds", when_keys())],
+)
+def test_tables_of_keys_have_every_key(heading: str, cells: list[str]) -> None:
+    text = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
+    section = text.partition(f"\n{heading}\n")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| `")]
+    found = [row.split(" | ")[0].removeprefix("| ") for row in rows]
+    assert sorted(found) == sorted(cells)
+
+
+TOML_BLOCKS = [
+    (name, block)
+    for name in DOCUMENTS
+    for block in re.findall(r"^```toml\n(.*?)^```", (ROOT / name).read_text("utf-8"), re.M | re.S)
+]
+
+
+def test_every_example_of_a_claim_is_read() -> None:
+    blocks = [block for _, block in TOML_BLOCKS if "[[claim]]" in block]
+    assert len(blocks) >= 2
+    for block in blocks:
+        for table in tomllib.loads(block)["claim"]:
+            read_claim(table)
+
+
+def test_every_example_of_a_study_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    tables = re.compile(r"^\[\[(arm|workload|assign)\]\]", re.MULTILINE)
+    blocks = [block for _, block in TOML_BLOCKS if tables.search(block)]
+    assert blocks
+    for block in blocks:
+        path.write_text(block, encoding="utf-8")
+        read_study(path)
+
+
+def test_every_example_of_a_figure_is_read() -> None:
+    lines = [line for _, block in TOML_BLOCKS for line in block.splitlines()]
+    examples = [line for line in lines if line.startswith("of = ")]
+    assert len(examples) >= 6
+    for line in examples:
+        ref = convert(tomllib.loads(line)["of"], Ref)
+        assert ref.metric in ("", "mean_itl")
+        assert ref.fact in ("", *FACTS, *GPU_FACTS)
+
+
+def test_the_first_example_is_judged_by_the_shipped_study() -> None:
+    block = next(block for name, block in TOML_BLOCKS if name == "docs/claims.md")
+    (table,) = tomllib.loads(block)["claim"]
+    dataset = load(ROOT / "results")
+    study = dataset.study("writeup")
+    assert study is not None
+    judged = judge_study(dataset, replace(study, claims=(table,)))
+    assert judged.skipped == ()
+    assert [finding.verdict for finding in judged.findings] == ["refuted"]
 
 
 def test_the_verdicts_in_the_readme_are_printed_ones() -> None:

@@ -46,24 +46,36 @@ def test_arms_and_workloads_by_name() -> None:
 
 def test_a_cell_at_another_load_is_missing_with_the_loads_that_were_measured() -> None:
     assert EV.cell("a", "chat", 20).concurrency == 20
-    with pytest.raises(Missing, match="a on chat at 15 in flight") as missing:
+    with pytest.raises(Missing) as missing:
         EV.cell("a", "chat", 15)
-    assert missing.value.tried == (
-        "that cell is measured at 10, 20; no other load stands in for it"
-    )
+    assert str(missing.value) == ("a result file of a on chat at 15 in flight; measured at 10, 20")
+    assert missing.value.tried == "no other load stands in for it"
     assert missing.value.experiment is not None
     assert missing.value.experiment.concurrency == (15,)
 
 
 def test_a_cell_without_a_cap() -> None:
     assert EV.cell("b", "code", None).concurrency is None
-    with pytest.raises(Missing, match="a on chat without a cap on requests in flight") as missing:
+    with pytest.raises(Missing) as missing:
         EV.cell("a", "chat", None)
+    assert str(missing.value) == (
+        "a result file of a on chat without a cap on requests in flight; measured at 10, 20; "
+        "set concurrency"
+    )
     assert missing.value.experiment is not None
     assert missing.value.experiment.concurrency == ()
-    with pytest.raises(Missing) as missing:
+
+
+def test_a_cell_that_was_measured_without_a_cap_or_never() -> None:
+    with pytest.raises(Missing, match=r"at 10 in flight; not measured at all$"):
         EV.cell("a", "code", 10)
-    assert "not measured at all" in missing.value.tried
+    with pytest.raises(
+        Missing, match="10 in flight; measured without a cap; leave concurrency out"
+    ):
+        EV.cell("b", "code", 10)
+    both = study(cell("a", run(arm="a")), cell("a", run(arm="a", concurrency=None)))
+    with pytest.raises(Missing, match=r"at 20 in flight; measured at 10 and without a cap$"):
+        Evidence(dataset(both), both).cell("a", "chat", 20)
 
 
 def test_a_metric_is_printed_or_follows_or_is_missing() -> None:

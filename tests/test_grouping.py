@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
-from analysis.dataset import Study
+from analysis.dataset import Arm, Study, differing
 from analysis.grouping import build_study
 from analysis.model import (
     HelpText,
@@ -21,7 +19,7 @@ from analysis.model import (
     Startup,
 )
 from analysis.study import ArmSpec, Assign, Reference, StudySpec, WorkloadSpec
-from tests.builders import run, startup
+from tests.builders import requests, run, startup
 
 
 def raw(file: str = "runs/a.json", *, n: int | None = 10, **config: Scalar) -> Run:
@@ -103,107 +101,7 @@ def test_what_a_rule_can_look_at(where, matches):
     assert (study.cells[0].arm.name == "one") is matches
 
 
-# Arms without a study.toml
-
-
-def test_runs_of_one_server_are_one_arm_named_after_their_folder():
-    study = built(
-        raw("fast/a.json", model_id="m", quantization="x"),
-        raw("fast/b.json", model_id="m", quantization="x"),
-        raw("slow/a.json", model_id="m"),
-    )
-    assert list(study.arms) == ["fast", "slow"]
-    assert [len(cell.runs) for cell in study.cells] == [2, 1]
-
-
-def test_the_deepest_folder_that_holds_one_server_alone_names_it():
-    study = built(
-        raw("all/fast/1/a.json", tp=1), raw("all/fast/2/a.json", tp=1), raw("all/slow/a.json", tp=2)
-    )
-    assert list(study.arms) == ["fast", "slow"]
-
-
-def test_servers_in_one_folder_are_named_by_what_differs():
-    study = built(
-        raw("runs/a.json", model_id="org/m", max_num_seqs=8, version="1"),
-        raw("runs/b.json", model_id="org/m", max_num_seqs=256, version="1"),
-        raw("runs/c.json", model_id="org/m", version="1"),
-    )
-    assert list(study.arms) == ["m max_num_seqs=8", "m max_num_seqs=256", "m"]
-
-
-def test_servers_above_and_below_one_another_are_named_by_what_differs():
-    study = built(raw("runs/a.json", model="m", tp=1), raw("runs/deep/b.json", model="m", tp=2))
-    assert list(study.arms) == ["m tp=1", "deep"]
-
-
-def test_a_flag_that_is_recorded_twice_is_named_once():
-    study = built(
-        raw("a.json", **{"model": "m/", "serve.tp": 1, "server.tp": 1}),
-        raw("b.json", **{"model": "m/", "serve.tp": 2, "server.tp": 2}),
-    )
-    assert list(study.arms) == ["m tp=1", "m tp=2"]
-
-
-def test_servers_that_say_nothing_of_themselves():
-    study = built(raw("a.json", x=1), raw("b.json", x=2))
-    assert list(study.arms) == ["server x=1", "server x=2"]
-    assert list(built(raw("a.json")).arms) == ["server"]
-
-
-def test_arms_of_the_same_name_are_told_apart():
-    study = built(raw("one/fast/a.json", x=1), raw("two/fast/a.json", x=2), run(arm="fast"))
-    assert list(study.arms) == ["fast'", "fast''", "fast"]
-    assert all(len(cell.runs) == 1 for cell in study.cells)
-
-
-def test_a_long_name_is_cut_and_stays_unique():
-    study = built(raw("a.json", x="v" * 200 + "1"), raw("b.json", x="v" * 200 + "2"))
-    first, second = study.arms
-    assert len(first) == 80
-    assert second == first + "'"
-
-
-def test_what_the_client_did_makes_no_other_arm():
-    study = built(
-        raw("runs/a.json", model="m", date="1", request_rate=4, **{"bench.seed": 1}),
-        raw("runs/b.json", model="m", date="2", request_rate="inf", **{"bench.seed": 2}),
-    )
-    assert len(study.arms) == 1
-    assert len(study.cells[0].runs) == 2
-
-
-def test_a_thousand_servers_are_named_in_no_time():
-    runs = [raw(f"runs/{i}.json", run_id=str(i), **{f"k{j}": j for j in range(9)})
-            for i in range(1000)]  # fmt: skip
-    begun = time.perf_counter()
-    assert len(built(*runs).arms) == 1000
-    assert time.perf_counter() - begun < 3
-
-
-# Server logs
-
-
-def test_the_nearest_server_log_above_a_run_is_its_own():
-    root = startup({"kv_tokens": 1}, arm="", file="server.log", config={"version": "1"})
-    near = startup({"kv_tokens": 2}, arm="", file="x/y/server.log", config={"version": "2"})
-    other = startup({"kv_tokens": 3}, arm="", file="x/z/server.log", config={"version": "3"})
-    middle = startup({"kv_tokens": 4}, arm="", file="x/server.log", config={"version": "4"})
-    study = built(raw("x/y/a.json"), raw("b.json"), raw("x/yy/c.json"), near, root, other, middle)
-    by_file = {one.source.file: one for one in study.runs}
-    assert by_file["x/y/a.json"].config["server.version"] == "2"
-    assert by_file["x/y/a.json"].config["server.log"] == "x/y/server.log"
-    assert by_file["b.json"].config["server.version"] == "1"
-    assert by_file["x/yy/c.json"].config["server.version"] == "4"
-    logs = {cell.runs[0].source.file: cell.arm.startup for cell in study.cells}
-    assert logs["x/y/a.json"] is near
-    assert logs["b.json"] is root
-
-
-def test_a_log_in_another_folder_is_not_of_the_run():
-    study = built(raw("x/a.json"), startup(arm="", file="y/server.log", config={"version": "1"}))
-    assert study.runs[0].config == {}
-    assert next(iter(study.arms.values())).startup is None
+# Start-up facts
 
 
 def test_a_table_of_start_up_facts_belongs_to_the_arm_it_names():
@@ -232,6 +130,111 @@ def test_an_arm_of_study_toml_finds_the_log_of_its_runs():
 def test_an_arm_that_a_file_names_finds_its_facts_by_name():
     log = startup({"kv_tokens": 1}, arm="own")
     assert built(run(arm="own"), log).arms["own"].startup is log
+
+
+# An arm of study.toml and what its log and its table say
+
+
+LOG = {
+    "model": "/srv/own",
+    "quantization": "auto_awq",
+    "tensor_parallel_size": 2,
+    "data_parallel_size": 2,
+    "max_num_seqs": 8,
+    "block_size": "16",
+    "enable_prefix_caching": True,
+    "gpu_memory_utilization": 0.9,
+    "version": "0.28.0",
+    "dtype": "bfloat16",
+    "max_num_batched_tokens": None,
+    "host": "127.0.0.1",
+    "port": 8000,
+}
+
+
+def described(log: dict[str, Scalar] | None = None, *more: Record, **fields: object) -> Arm:
+    """An arm of study.toml with these fields, whose run has a log that says this."""
+    study = built(
+        raw("x/a.json"),
+        startup({"max_model_len": 40960}, arm="", file="x/a.log", config=log or LOG),
+        *more,
+        arm=(ArmSpec(name="one", **fields),),
+        assign=(Assign(where={}, arm="one"),),
+    )
+    assert list(study.arms) == ["one"]
+    return study.arms["one"]
+
+
+def test_what_study_toml_leaves_out_is_taken_from_the_log():
+    arm = described(gpu="L4")
+    spec = arm.spec
+    assert (spec.model, spec.quantization, spec.version) == ("/srv/own", "awq", "0.28.0")
+    assert (spec.tensor_parallel, spec.pipeline_parallel, spec.replicas) == (2, 1, 2)
+    assert (spec.max_num_seqs, spec.max_model_len, spec.block_size) == (8, 40960, 16)
+    assert (spec.enable_prefix_caching, spec.gpu_memory_utilization) == (True, 0.9)
+    assert spec.max_num_batched_tokens is None
+    assert spec.gpus == 4
+    assert arm.config == {
+        "model": "/srv/own", "gpu": "L4", "gpus": 4, "tensor_parallel": 2, "pipeline_parallel": 1,
+        "replicas": 2, "version": "0.28.0", "quantization": "awq", "max_num_seqs": 8,
+        "max_model_len": 40960, "enable_prefix_caching": True, "gpu_memory_utilization": 0.9,
+        "block_size": 16, "dtype": "bfloat16",
+    }  # fmt: skip
+
+
+def test_what_study_toml_says_counts_before_the_log():
+    fields = {
+        "model": "Qwen/Qwen3-14B", "quantization": "fp8", "tensor_parallel": 1, "replicas": 1,
+        "gpus": 1, "max_num_seqs": 256, "enable_prefix_caching": False, "version": "1",
+        "gpu_memory_utilization": 0.5, "host": "g6e", "max_model_len": 1024, "block_size": 32,
+    }  # fmt: skip
+    arm = described(**fields)
+    assert {key: getattr(arm.spec, key) for key in fields} == fields
+    assert {key: arm.config[key] for key in fields} == fields
+    assert arm.config["dtype"] == "bfloat16"
+
+
+def test_gpus_that_are_given_stand():
+    assert described(gpus=8).spec.gpus == 8
+    assert described({"x": 1}, tensor_parallel=4).spec.gpus == 4
+    assert described({"x": 1}).spec.gpus == 1
+
+
+def test_flags_of_study_toml_count_before_the_log_and_fill_in_too():
+    arm = described(flags=("--max-num-seqs 4 -tp 1", "--enforce-eager"))
+    assert (arm.spec.max_num_seqs, arm.spec.tensor_parallel) == (4, 1)
+    assert (arm.config["max_num_seqs"], arm.config["enforce_eager"]) == (4, True)
+
+
+@pytest.mark.parametrize("value", ["often", 1, None])
+def test_a_truth_value_that_is_none_is_left_out(value):
+    assert described({"enable_prefix_caching": value, "x": 1}).spec.enable_prefix_caching is None
+
+
+@pytest.mark.parametrize("value", ["much", True, float("inf"), float("nan"), 1])
+def test_a_share_that_is_none_is_left_out(value):
+    assert described({"gpu_memory_utilization": value}).spec.gpu_memory_utilization is None
+
+
+def test_a_row_of_a_table_counts_before_the_log():
+    row = startup({"max_model_len": 1024}, arm="one", config={"max_num_seqs": "16"})
+    arm = described(LOG, row)
+    assert (arm.spec.max_num_seqs, arm.spec.max_model_len) == (16, 1024)
+    assert arm.spec.version == "0.28.0"
+    assert arm.startup is row
+
+
+def test_arms_with_logs_are_compared_by_one_name_a_fact():
+    one = described(LOG | {"tensor_parallel_size": 1})
+    other = described(LOG | {"quantization": "awq_marlin", "max_num_seqs": 16}, tensor_parallel=1)
+    assert differing(one, other) == {"max_num_seqs": (8, 16)}
+
+
+def test_an_arm_that_only_a_file_names_has_what_its_row_says():
+    row = startup({"max_model_len": 1024}, arm="own", config={"max_num_seqs": 16, "tp": 4})
+    arm = built(run(arm="own", config={"max_num_seqs": 8, "seed": 1}), row).arms["own"]
+    assert arm.config == {"max_model_len": 1024, "max_num_seqs": 8, "tensor_parallel": 4}
+    assert (arm.spec.max_num_seqs, arm.spec.gpus) == (8, 4)
 
 
 # What files say of an arm that study.toml does not describe
@@ -304,6 +307,22 @@ def test_a_workload_of_unknown_size():
 def test_the_completed_stand_in_for_the_sent():
     one = run({"num_prompts": None, "completed": 7}, arm="a", workload="")
     assert built(one).cells[0].workload == "7 prompts of 10,000 tokens"
+
+
+def test_a_run_with_refused_requests_is_of_the_workload_of_its_twin():
+    # Four prompts of 100, 200, 300 and 400 tokens, of which the last was refused.
+    sizes = {"input_tokens": [100, 200, 300, 400], "output_tokens": [2, 2, 2, 0]}
+    gaps = [[0.1], [0.1], [0.1], []]
+    partly = run(
+        {"num_prompts": 4, "completed": 3, "total_input_tokens": 600}, arm="a", workload="",
+        requests=requests([0.1] * 4, gaps, failed=[False] * 3 + [True], **sizes),
+    )  # fmt: skip
+    whole = run({"num_prompts": 4, "total_input_tokens": 1000}, arm="b", workload="")
+    study = built(partly, whole)
+    assert study.workloads == ("4 prompts of 1,000 tokens",)
+    bare = run({"num_prompts": None, "completed": None}, arm="a", workload="",
+               requests=requests([0.1], [[0.1]]))  # fmt: skip
+    assert built(bare).workloads == ("unnamed workload",)
 
 
 # Cells

@@ -182,8 +182,10 @@ def test_a_cell_that_was_not_measured_makes_a_claim_untestable() -> None:
     found = only([value(of={**TTFT, "concurrency": 99})])
     assert found.verdict == "untestable"
     assert found.level is None
-    assert found.reasons[0] == "Missing: a result file of base on chat at 99 in flight."
-    assert found.reasons[1].startswith("Tried: that cell is measured at 10")
+    assert found.reasons[0] == (
+        "Missing: a result file of base on chat at 99 in flight; measured at 10."
+    )
+    assert found.reasons[1].startswith("Tried: no other load")
     assert found.flips.startswith("the missing file: ")
     assert shlex.split(found.next_experiment) == [
         "collect", "--study", "s.toml", "--arm", "base", "--workload", "chat",
@@ -216,9 +218,12 @@ def test_a_claim_about_another_study_is_judged_on_its_data_and_stays_a_claim_of_
         ({"id": "x"}, "claim 'x': has no kind"),
         ({**value("x"), "kind": "magnitud"}, "has the unknown kind 'magnitud'; did you mean"),
         ({**value("x"), "sttated": "1"}, "claim 'x': unknown key 'sttated'"),
-        ({**value("x"), "stated": 100}, "claim 'x': Expected `str`, got `int`"),
-        ({"kind": "magnitude", **SENTENCE}, "claim 2: Object missing required field"),
-        ({**value("x"), "id": 7}, "claim 2: Expected `str`, got `int`"),
+        ({**value("x"), "stated": 100}, "claim 'x': stated is 100; text is expected, in quotes"),
+        (
+            {"kind": "magnitude", **SENTENCE},
+            "claim 2: has no `id`, `of` and `stated`; a magnitude needs id, ",
+        ),
+        ({**value("x"), "id": 7}, "claim 2: id is 7; text is expected, in quotes"),
         ({**value(""), "id": ""}, "claim '': has an empty id"),
         (value("c"), "claim 'c': has the id of an earlier claim; ids must be unique"),
         (value("x", of={**TTFT, "arm": "bas"}), "claim 'x': names arm 'bas', which is not there"),

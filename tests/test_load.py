@@ -179,6 +179,39 @@ def test_what_a_study_says_of_itself(tmp_path: Path) -> None:
     assert study.claims_file == "a/claims.toml"
 
 
+def test_a_log_elsewhere_and_a_warm_up_that_is_left_out(tmp_path: Path) -> None:
+    """The log of a server of two engines, which says what study.toml does not."""
+    log = Path(__file__).parent / "data/logs/two-engines-0.28.log"
+    text(tmp_path / "a" / "server-logs" / "dp2.log.txt", log.read_text("utf-8"))
+    text(tmp_path / "a" / "server-logs" / "other.log.txt", log.read_text("utf-8"))
+    result(tmp_path / "a" / "runs" / "1.json")
+    result(tmp_path / "a" / "runs" / "warm.json", duration=50.0)
+    text(
+        tmp_path / "a" / "study.toml",
+        '[[arm]]\nname = "base"\nlog = "server-logs/dp2.log.txt"\n'
+        '[[assign]]\nwhere = { model_id = "model" }\narm = "base"\nseed = 42\n'
+        '[[assign]]\nwhere = { file = "warm.json" }\nignore = true\n'
+        '[[assign]]\nwhere = { file = "wram.json" }\nignore = true\n',
+    )
+    found = load(tmp_path)
+    (study,) = found.studies
+    assert runs(found) == {"a": ["a/runs/1.json"]}
+    assert study.runs[0].config["seed"] == 42
+    base = study.arms["base"]
+    assert base.startup is not None
+    assert base.startup.source.file == "a/server-logs/dp2.log.txt"
+    assert (base.spec.replicas, base.spec.gpus, base.spec.version) == (2, 2, "0.28.0")
+    assert base.config["replicas"] == 2
+    assert not any("." in key for key in base.config)
+    assert reasons(found) == {
+        "a/runs/warm.json": "left out by study.toml",
+        "a/server-logs/other.log.txt": "belongs to no run: lies beside none; name it with "
+        "log = ... in study.toml",
+        "a/study.toml": "[[assign]] number 3 matches no record: none has file = 'wram.json'; "
+        "did you mean 'warm.json'?",
+    }
+
+
 # ---- choosing and names
 
 
@@ -214,7 +247,7 @@ def test_a_study_named_like_the_files_beside_it(tmp_path: Path) -> None:
     [
         ("name = ", "not valid TOML"),
         ("nam = 'x'", "unknown key 'nam'; did you mean 'name'?"),
-        ("order = 'first'", "Expected `int`, got `str`"),
+        ("order = 'first'", "order is 'first'; a whole number is expected"),
         ("order = " + "9" * 5000, "not valid TOML"),
         ("arm = " + "[" * 5000, "not valid TOML"),
         ("arm = [{name = 'a'}, {name = 'a'}]", "arm 'a' is described twice"),

@@ -92,7 +92,8 @@ class TestNearest:
 
     def test_arms_without_runs_have_none(self) -> None:
         got, skipped = bound(shape("config.json"))
-        assert (got, list(skipped)) == ({}, ["config.json"])
+        assert (got, list(skipped)) == ({}, ["config.json", "study.toml"])
+        assert skipped["study.toml"].startswith("arm 'base' has no runs")
 
 
 class TestShared:

@@ -20,6 +20,7 @@ from analysis.reference import (
     is_cell,
     resolve,
     stated,
+    units_for,
 )
 from analysis.study import WorkloadSpec
 from tests.builders import arm, cell, dataset, figure, run, startup, study
@@ -39,7 +40,7 @@ THERE = study(cell(arm("c"), run({"mean_itl": 0.02}, arm="c")), name="there")
 EV = Evidence(dataset(HERE, THERE), HERE)
 
 
-def itl(of: str = "a", load: int = 10, **more: Any) -> Ref:
+def itl(of: str = "a", load: int | None = 10, **more: Any) -> Ref:
     return Ref(arm=of, workload="chat", concurrency=load, metric="mean_itl", **more)
 
 
@@ -101,6 +102,7 @@ def test_a_figure_that_enters_twice_is_one_figure() -> None:
         (itl("c", study="there"), "mean ITL of c on chat at 10 in flight (there)"),
         (Ref(arm="a", fact="kv_bytes"), "KV cache size as printed of a"),
         (Ref(gpu="L40S", fact="memory_bytes"), "memory of L40S"),
+        (itl(load=None), "mean ITL of a on chat without a cap"),
         (Ref(quoted="total"), "the quoted total"),
         (Ref(value="2.74", unit="x"), "the stated 2.74 x"),
         (Ref(value="2"), "the stated 2"),
@@ -116,6 +118,7 @@ def test_a_reference_in_words(ref: Ref, words: str) -> None:
     [
         (itl("b"), "that of b"),
         (itl(load=20), "that at 20 in flight"),
+        (itl(load=None), "that without a cap"),
         (Ref(arm="a", workload="code", concurrency=10, metric="mean_itl"), "that on code"),
         (itl(study="there"), "mean ITL of a on chat at 10 in flight (there)"),
         (itl("b", 20), "mean ITL of b on chat at 20 in flight"),
@@ -180,6 +183,15 @@ def test_a_stated_number_is_half_its_last_digit_either_way(
     assert found.interval == "rounding"
 
 
+@pytest.mark.parametrize(
+    ("base", "units"),
+    [("s", ["s", "ms"]), ("tok", ["tok"]), ("", ["x", "ratio", "%", "percent"])],
+)
+def test_the_units_a_figure_may_be_stated_in(base: str, units: list[str]) -> None:
+    assert units_for(base) == units
+    assert {base_unit(unit)[0] for unit in units} == {base}
+
+
 @given(st.decimals(-(10**9), 10**9, places=3, allow_nan=False, allow_infinity=False))
 def test_any_decimal_can_be_stated_and_lies_in_its_interval(number: object) -> None:
     found = stated(f"{number:,f}")
@@ -205,6 +217,9 @@ def test_what_is_no_plain_decimal_is_refused(text: str) -> None:
         (itl(plus=Ref(quoted="total")), "adds figures in s and in tok/s"),
         (itl(minus=Ref(value="1")), "adds figures in s and in no unit"),
         (Ref(), "without metric, fact, quoted, value or sample"),
+        (Ref(metric="stay"), "a reference with metric and no arm or workload; add arm"),
+        (Ref(metric="stay", arm="a"), "a reference with metric and no workload; add workload"),
+        (Ref(fact="kv_tokens"), "a reference with fact and no arm or gpu; add the one"),
         (itl("aa"), "names arm 'aa', which is not there; did you mean 'a'?"),
         (Ref(arm="a", workload="cat", concurrency=10, metric="mean_itl"), "did you mean 'chat'?"),
         (Ref(arm="a", workload="chat", concurrency=10, metric="mean_itll"), "did you mean 'mean_"),

@@ -103,7 +103,7 @@ def test_every_page_of_the_shipped_report_is_linked(shipped: dict[str, str]) -> 
 
 
 def test_the_shipped_report_holds_its_data_and_its_schema(shipped: dict[str, str]) -> None:
-    assert set(TOP) == {name for name in shipped if "/" not in name}
+    assert set(TOP) - {"files"} == {name for name in shipped if "/" not in name}
     assert json.loads(shipped["findings.json"])["schema"] == 1
     assert shipped["findings.schema.json"] == (
         ROOT / "analysis/schema/findings.schema.json"
@@ -144,7 +144,8 @@ def test_hostile_names_have_a_page_each_within_the_report() -> None:
     names = [*HOSTILE[:9], HOSTILE[11]]
     files = pages(hostile(names))
     # A page for each study, and in each study one for each arm and each claim.
-    assert len(files) == len(TOP) + len(names) * (1 + len(names) + len(names) + 1)
+    own = [path for path in files if not path.startswith("files/")]
+    assert len(own) == len(TOP) - 1 + len(names) * (1 + len(names) + len(names) + 1)
     for path in files:
         parts = path.split("/")
         assert posixpath.normpath(path) == path
@@ -175,13 +176,14 @@ def test_a_repeat_links_to_the_page_of_the_first_even_where_names_collide() -> N
 
 def test_hostile_names_can_be_written_and_stay_below_the_folder(tmp_path: Path) -> None:
     out = tmp_path / "deep" / "out"
-    count, _ = write(hostile(HOSTILE[:6]), out)
+    count = len(pages(hostile(HOSTILE[:6])))
+    write(pages(hostile(HOSTILE[:6])), out)
     assert count == len([p for p in out.rglob("*") if p.is_file()]) - 1  # the list of files
     assert [p for p in tmp_path.rglob("*") if p.is_file() and out not in p.parents] == []
 
 
 def test_long_names_can_be_written(tmp_path: Path) -> None:
-    write(hostile(["x" * 300, "x" * 301, "漢" * 300, "a b"]), tmp_path)
+    write(pages(hostile(["x" * 300, "x" * 301, "漢" * 300, "a b"])), tmp_path)
 
 
 # ---- what pages say
@@ -201,11 +203,17 @@ def test_no_text_changes_the_structure_of_any_page(text: str) -> None:
     assume(seen(text))
     # Names of pages come from the names, so those stay; everything else is the text.
     files = pages(everything(text, name="BASE"))
-    assert files.keys() >= PLAIN.keys()
+    # The pages of raw figures are named after files, which are the text here.
+    raw = [name for name in files if name.startswith("files/")]
+    assert len(raw) == sum(name.startswith("files/") for name in PLAIN)
     for name, plain in PLAIN.items():
-        page = Page(files[name])
+        page = Page(files[name] if name in files else files[raw.pop()])
         assert skeleton(page) == skeleton(plain), name
-        assert "BASE" in page.text or seen(text).split()[0] in page.text or name == "rules.md"
+        assert (
+            "BASE" in page.text
+            or seen(text).split()[0] in page.text
+            or name in ("rules.md", "glossary.md")
+        )
 
 
 @settings(deadline=None, max_examples=10)
@@ -214,7 +222,7 @@ def test_no_name_changes_the_structure_of_any_page(text: str) -> None:
     assume(seen(text))
     assume(text not in ("plain", "first"))
     files = pages(everything(text))
-    assert len(files) == len(PLAIN) + len(TOP) - 2
+    assert len(files) == len(PLAIN) + 3
     shapes = sorted(map(str, (skeleton(page) for page in PLAIN.values())))
     assert shapes == sorted(
         str(skeleton(Page(files[name]))) for name in files if name.endswith(".md")
@@ -257,8 +265,14 @@ def test_figures_are_listed_once_with_all_numbers_that_rest_on_them() -> None:
         reports.estimate(3, name="two", sources=(source,)),
     )
     text = claim_page(numbers=numbers).partition("## Where the numbers are")[2]
-    assert row(text, "<code>a.csv</code>")[1:] == ["<code>row 1, x</code>", "one; two"]
-    assert row(text, "<code>whole.csv</code>")[1:] == ["<code>the whole file</code>", "one"]
+    assert row(text, "<code>a.csv</code>")[1:] == [
+        "[row 1, x](../../files/a.csv.md#row-1-x)",
+        "one; two",
+    ]
+    assert row(text, "<code>whole.csv</code>")[1:] == [
+        "[the whole file](../../files/whole.csv.md#file)",
+        "one",
+    ]
     assert row(text, "the sentence itself")[1:] == ["<code>stated: 2</code>", "two"]
 
 
@@ -286,23 +300,23 @@ def test_the_index_counts_verdicts_and_says_that_everything_was_read() -> None:
     findings = [reports.finding(str(n), verdict=v) for n, v in
                 enumerate(["refuted", "supported", "refuted"])]  # fmt: skip
     index = pages(reports.analysis(reports.report(study(cell()), findings)))["index.md"]
-    assert '<span class="verdict verdict-supported">supported</span> 1 · ' in index
-    assert '<span class="verdict verdict-refuted">refuted</span> 2' in index
+    assert '<span class="verdict verdict-refuted">refuted</span> 2 · ' in index
+    assert '<span class="verdict verdict-supported">supported</span> 1' in index
     assert "Nothing: every file below the results folder was read." in index
 
 
 def test_a_study_without_claims_and_without_trouble() -> None:
     found = pages(reports.analysis(study(cell())))
-    assert "Every check of every run passed or did not apply." in found["s/index.md"]
+    assert "verdict-suspect" not in found["quality.md"]
     assert "## Claims" not in found["s/index.md"]
     assert "verdict-supported" not in found["index.md"]
 
 
-def test_a_failed_check_stands_on_the_page_of_its_study() -> None:
+def test_a_failed_check_stands_on_the_page_of_data_quality() -> None:
     found = pages(reports.analysis(study(cell("base", run({"failed": 90}, id="r")))))
-    shown = row(found["s/index.md"].partition("did not pass")[2], "<code>r</code>")
-    assert shown[1] == "SA103 failures"
-    assert "verdict-invalid" in shown[2]
+    lines = found["quality.md"].partition("### Every check")[2].splitlines()
+    (line,) = [line for line in lines if "| SA103 failures |" in line]
+    assert "<code>r</code>" in line and "verdict-invalid" in line
 
 
 def test_an_arm_shows_its_settings_and_what_its_server_said() -> None:
@@ -366,7 +380,8 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_report_is_written_with_the_list_of_its_files(tmp_path: Path) -> None:
-    count, stale = write(two(), tmp_path / "new" / "out")
+    count = len(pages(two()))
+    stale = write(pages(two()), tmp_path / "new" / "out")
     files = tree(tmp_path / "new" / "out")
     listed = files.pop(MANIFEST).decode().splitlines()
     assert sorted(files) == listed
@@ -375,32 +390,32 @@ def test_a_report_is_written_with_the_list_of_its_files(tmp_path: Path) -> None:
 
 
 def test_a_second_report_equals_the_first_to_the_byte(tmp_path: Path) -> None:
-    write(two(), tmp_path)
+    write(pages(two()), tmp_path)
     first = tree(tmp_path)
-    assert write(two(), tmp_path)[1] == []
+    assert write(pages(two()), tmp_path) == []
     assert tree(tmp_path) == first
 
 
 def test_pages_that_are_no_longer_written_go_and_files_of_others_stay(tmp_path: Path) -> None:
-    write(two(), tmp_path)
+    write(pages(two()), tmp_path)
     mine = tmp_path / "s" / "claims" / "mine.md"
     mine.write_text("mine")
     (tmp_path / "README.md").write_text("mine")
-    assert write(two(("b",)), tmp_path)[1] == ["s/claims/a.md"]
+    assert write(pages(two(("b",))), tmp_path) == ["s/claims/a.md"]
     assert not (tmp_path / "s/claims/a.md").exists()
     assert mine.exists()
     assert (tmp_path / "README.md").read_text() == "mine"
 
 
 def test_a_page_that_was_removed_by_hand_is_no_trouble(tmp_path: Path) -> None:
-    write(two(), tmp_path)
+    write(pages(two()), tmp_path)
     (tmp_path / "s/claims/a.md").unlink()
-    assert write(two(("b",)), tmp_path)[1] == ["s/claims/a.md"]
+    assert write(pages(two(("b",))), tmp_path) == ["s/claims/a.md"]
 
 
 def test_a_claim_renamed_in_case_only_keeps_its_page(tmp_path: Path) -> None:
-    write(two(("claim",)), tmp_path)
-    write(two(("Claim",)), tmp_path)
+    write(pages(two(("claim",))), tmp_path)
+    write(pages(two(("Claim",))), tmp_path)
     assert "s/claims/Claim.md" in tree(tmp_path)
 
 
@@ -408,15 +423,15 @@ def test_a_list_of_files_that_points_elsewhere_removes_nothing(tmp_path: Path) -
     victim = tmp_path / "victim"
     victim.write_text("x")
     out = tmp_path / "out"
-    write(two(), out)
+    write(pages(two()), out)
     (out / MANIFEST).write_text(f"../victim\n{victim}\n\ns/../../victim\n")
-    assert write(two(), out)[1] == []
+    assert write(pages(two()), out) == []
     assert victim.exists()
 
 
 def test_a_list_of_files_that_is_no_text_is_left_aside(tmp_path: Path) -> None:
     (tmp_path / MANIFEST).write_bytes(b"\xff\xfe")
-    assert write(two(), tmp_path)[1] == []
+    assert write(pages(two()), tmp_path) == []
 
 
 def in_place_of_a_folder(out: Path) -> None:
@@ -440,7 +455,7 @@ def test_a_folder_that_cannot_be_written_is_the_callers_error(
 ) -> None:
     block(tmp_path / "out")
     with pytest.raises(OSError):
-        write(two(), tmp_path / "out")
+        write(pages(two()), tmp_path / "out")
 
 
 # ---- the site
@@ -457,7 +472,7 @@ def test_a_strict_site_can_be_built_of_hostile_results(tmp_path: Path) -> None:
     names = ["../../x", "README", "rules", "é 漢", "a b", "A-B"]
     texts = [everything(text) for text in ('--8<-- "index.md"', "](x.md) <b>", "[x](y.md){: .z }")]
     found = [*hostile(names).studies, *(report for one in texts for report in one.studies)]
-    write(reports.analysis(*found), tmp_path / "docs" / "findings")
+    write(pages(reports.analysis(*found)), tmp_path / "docs" / "findings")
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", "site"],
         cwd=tmp_path, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True,

@@ -13,12 +13,12 @@ from analysis.study import (
     ArmSpec,
     Assign,
     BadInput,
+    LeftOut,
     Reference,
     StudySpec,
     WorkloadSpec,
     arm_config,
     convert,
-    nearest,
     read_study,
     read_toml,
     slug,
@@ -100,23 +100,29 @@ def test_an_assignment_to_a_workload_alone(tmp_path):
         ("titel = 'x'", "unknown key 'titel'; did you mean 'title'?"),
         (
             "[[arm]]\nname = 'a'\nmodle = 'x'",
-            "unknown key 'modle' in arm[0]; did you mean 'model'?",
+            "unknown key 'modle' in arm 'a'; did you mean 'model'?",
         ),
         (
             "[[workload]]\nname = 'a'\nreference = { arm = 'a', concurency = 1 }",
-            "unknown key 'concurency' in workload[0].reference; did you mean 'concurrency'?",
+            "unknown key 'concurency' in reference of workload 'a'; did you mean 'concurrency'?",
         ),
-        ("order = 'first'", "Expected `int`, got `str` - at `$.order`"),
-        ("[[arm]]\nabout = 'x'", "Object missing required field `name` - at `$.arm[0]`"),
-        ("[[arm]]\nname = 'a'\ngpus = 0", "Expected `int` >= 1 - at `$.arm[0].gpus`"),
+        ("order = 'first'", "order is 'first'; a whole number is expected, without quotes"),
+        ("[[arm]]\nabout = 'x'", "[[arm]] number 1 has no `name`"),
+        (
+            "[[arm]]\nname = 'a'\ngpus = 0",
+            "gpus of arm 'a' is 0; a whole number of at least 1 is expected",
+        ),
         (
             "[[arm]]\nname = 'a'\ntensor_parallel = 0",
-            "Expected `int` >= 1 - at `$.arm[0].tensor_parallel`",
+            "tensor_parallel of arm 'a' is 0; a whole number of at least 1 is expected",
         ),
-        ("[[arm]]\nname = 'a'\nreplicas = -1", "Expected `int` >= 1 - at `$.arm[0].replicas`"),
+        (
+            "[[arm]]\nname = 'a'\nreplicas = -1",
+            "replicas of arm 'a' is -1; a whole number of at least 1 is expected",
+        ),
         (
             "[[arm]]\nname = 'a'\nmax_num_seqs = 0",
-            "Expected `int` >= 1 - at `$.arm[0].max_num_seqs`",
+            "max_num_seqs of arm 'a' is 0; a whole number of at least 1 is expected",
         ),
         (
             "[[arm]]\nname = 'a'\n[[arm]]\nname = 'a'",
@@ -178,23 +184,19 @@ def test_a_table_nested_too_deeply():
         convert(table, Node)
 
 
-def test_a_word_that_is_nearly_right():
-    assert nearest("modle", ["model", "gpu"]) == "did you mean 'model'?"
+class Even(msgspec.Struct):
+    """A table that has a rule of its own."""
+
+    n: int
+
+    def __post_init__(self) -> None:
+        if self.n % 2:
+            raise ValueError("n must be even")
 
 
-def test_a_word_like_no_other_lists_what_there_is():
-    assert nearest("zzz", ["model", "gpu", "gpu"]) == "known: gpu, model"
-
-
-def test_a_word_where_there_is_nothing():
-    assert nearest("zzz", []) == "there are none"
-
-
-def test_a_long_list_of_words_is_cut():
-    words = [f"key-{letter * 9}" for letter in "abcdefghijklmno"]
-    said = nearest("0", words)
-    assert said.startswith("known: key-aaaaaaaaa, ")
-    assert said.endswith(" and 3 more")
+def test_a_rule_that_no_type_tells_keeps_its_own_words():
+    with pytest.raises(BadInput, match="n must be even"):
+        convert({"n": 3}, Even)
 
 
 # An arm's configuration, for naming what differs
@@ -217,15 +219,47 @@ def test_false_and_small_numbers_are_values():
         (("--enforce-eager",), {"enforce_eager": True}),
         (("--kv-cache-dtype", "fp8"), {"kv_cache_dtype": "fp8"}),
         (("--kv-cache-dtype=fp8",), {"kv_cache_dtype": "fp8"}),
-        (("--a", "--b", "1", "-c"), {"a": True, "b": "1", "c": True}),
+        (("--a", "--b", "1", "-c"), {"a": True, "b": 1, "c": True}),
         (("--json={'a'='b'}",), {"json": "{'a'='b'}"}),
-        (("--max-num-seqs", "8"), {"max_num_seqs": "8"}),
+        (("--max-num-seqs", "8"), {"max_num_seqs": 8}),
     ],
 )
 def test_flags_as_configuration(flags, found):
     config = arm_config(ArmSpec(name="a", flags=flags))
     assert {key: config[key] for key in found} == found
     assert set(config) == {"gpus", "tensor_parallel", "pipeline_parallel", "replicas", *found}
+
+
+def test_a_flag_goes_by_the_name_of_its_field():
+    flags = ("-tp 2 --pipeline-parallel-size=3", "--data-parallel-size", "4")
+    config = arm_config(ArmSpec(name="a", flags=flags))
+    assert config == {"gpus": 1, "tensor_parallel": 2, "pipeline_parallel": 3, "replicas": 4}
+
+
+def test_a_servers_address_and_key_are_no_configuration():
+    flags = ("--host 0.0.0.0 --port 8000 --api-key secret --no-enable-prefix-caching",)
+    config = arm_config(ArmSpec(name="a", host="g6e", flags=flags))
+    assert config["host"] == "g6e"
+    assert config["enable_prefix_caching"] is False
+    assert not {"port", "api_key", "no_enable_prefix_caching"} & set(config)
+
+
+def test_where_a_log_lies_is_no_configuration():
+    assert "log" not in arm_config(ArmSpec(name="a", log="logs/a.log"))
+
+
+def test_a_number_that_is_left_out_is_not_one_that_is_given(tmp_path):
+    spec = read_study(written(tmp_path, "[[arm]]\nname = 'a'\n[[arm]]\nname = 'b'\ngpus = 1"))
+    assert [isinstance(arm.gpus, LeftOut) for arm in spec.arm] == [True, False]
+    assert [arm.gpus for arm in spec.arm] == [1, 1]
+    assert all(type(value) is not LeftOut for value in arm_config(spec.arm[0]).values())
+
+
+def test_what_an_assignment_may_say(tmp_path):
+    (rule,) = read_study(
+        written(tmp_path, "[[assign]]\nwhere = {}\nseed = 42\nlog = 'x.log'\nignore = true")
+    ).assign
+    assert (rule.seed, rule.log, rule.ignore) == (42, "x.log", True)
 
 
 # Names of files

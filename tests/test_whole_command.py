@@ -84,7 +84,7 @@ def test_printed_table_of_the_shipped_results(
 
 def test_pages_of_the_shipped_results(shipped: Path) -> None:
     for name in ("index.md", "writeup/claims/itl-fell-as-the-queue-went.md"):
-        golden(name.replace("/", "__"), (shipped / name).read_text(encoding="utf-8"))
+        golden(name.replace("/", "__"), (shipped / "docs" / name).read_text(encoding="utf-8"))
 
 
 def test_json_on_standard_output_is_the_file(
@@ -92,7 +92,7 @@ def test_json_on_standard_output_is_the_file(
 ) -> None:
     code, out, _ = run(RESULTS, "--out", tmp_path, "--format", "json", capsys=capsys)
     assert code == 0
-    assert out == (tmp_path / "findings.json").read_text(encoding="utf-8")
+    assert out == (tmp_path / "docs/findings.json").read_text(encoding="utf-8")
 
 
 def test_markdown_on_standard_output_is_a_table(
@@ -107,14 +107,14 @@ def test_markdown_on_standard_output_is_a_table(
 
 
 def test_numbers_are_written_with_ten_digits(shipped: Path) -> None:
-    text = (shipped / "findings.json").read_text(encoding="utf-8")
+    text = (shipped / "docs/findings.json").read_text(encoding="utf-8")
     for token in re.findall(r"(?<![\w.\"-])-?\d+\.\d+(?:e[+-]?\d+)?(?=[,\n\s}\]])", text):
         mantissa = token.split("e")[0].replace("-", "").replace(".", "").strip("0")
         assert len(mantissa) <= 10, token
 
 
 def test_every_number_has_a_source_or_says_what_it_assumes(shipped: Path) -> None:
-    document = json.loads((shipped / "findings.json").read_text(encoding="utf-8"))
+    document = json.loads((shipped / "docs/findings.json").read_text(encoding="utf-8"))
     for study in document["studies"]:
         for finding in study["findings"]:
             for number in finding["numbers"]:
@@ -156,7 +156,7 @@ def test_a_second_run_removes_pages_of_claims_that_are_gone(tmp_path: Path) -> N
     (out / "mine.md").write_text("a page of the user's own", encoding="utf-8")
     shutil.rmtree(root / "book-ch09")
     main([str(root), "--out", str(out)])
-    assert not list(out.glob("book-ch09/**/*.md"))
+    assert not list(out.glob("docs/book-ch09/**/*.md"))
     assert (out / "mine.md").exists()
 
 
@@ -244,11 +244,13 @@ def test_renaming_everything_changes_names_and_nothing_else(shipped: Path, tmp_p
     back = rename(root)
     out = tmp_path / "findings"
     assert main([str(root), "--out", str(out)]) == 0
-    text = (out / "findings.json").read_text(encoding="utf-8")
+    text = (out / "docs/findings.json").read_text(encoding="utf-8")
     for new, old in back.items():
         assert new in text, new
         text = text.replace(new, old)
-    assert json.loads(text) == json.loads((shipped / "findings.json").read_text(encoding="utf-8"))
+    assert json.loads(text) == json.loads(
+        (shipped / "docs/findings.json").read_text(encoding="utf-8")
+    )
 
 
 # ---- a folder without claims.toml
@@ -281,7 +283,7 @@ def test_arms_are_the_groups_of_equal_server_configuration(
     out = tmp_path / "out"
     code, _, _ = run(tmp_path / "runs", "--out", out, capsys=capsys)
     assert code == 0
-    document = json.loads((out / "findings.json").read_text(encoding="utf-8"))
+    document = json.loads((out / "docs/findings.json").read_text(encoding="utf-8"))
     (study,) = document["studies"]
     assert [arm["name"] for arm in study["arms"]] == [
         "model max_num_seqs=4", "model max_num_seqs=8",
@@ -289,6 +291,43 @@ def test_arms_are_the_groups_of_equal_server_configuration(
     (pair,) = [a for a in study["answers"] if a["kind"] == "standing.differ"]
     assert "n = 2 and 2" in " ".join(pair["reasons"])
     assert any("max_num_seqs: 4 against 8" in c for c in pair["confounds"])
+
+
+# ---- where the report goes
+
+
+def test_a_report_of_its_own_is_a_site_that_mkdocs_builds(tmp_path: Path) -> None:
+    file = write(tmp_path / "runs/result.json", bench_record())
+    assert main([str(file), "--out", str(tmp_path / "report")]) == 0
+    config = tmp_path / "report/mkdocs.yml"
+    env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
+    command += ["-f", str(config), "-d", str(tmp_path / "site")]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    page = (tmp_path / "site/index.html").read_text(encoding="utf-8")
+    assert "Content-Security-Policy" in page
+
+
+def test_below_the_docs_of_a_site_only_pages_are_written(tmp_path: Path) -> None:
+    file = write(tmp_path / "runs/result.json", bench_record())
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "mkdocs.yml").write_text("site_name: mine\n", encoding="utf-8")
+    assert main([str(file), "--out", str(tmp_path / "docs/findings")]) == 0
+    assert (tmp_path / "docs/findings/index.md").is_file()
+    assert not (tmp_path / "docs/findings/mkdocs.yml").exists()
+
+
+def test_without_out_the_site_here_or_a_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(tmp_path / "runs/result.json", bench_record())
+    monkeypatch.chdir(tmp_path)
+    assert main([str(file)]) == 0
+    assert (tmp_path / "report/mkdocs.yml").is_file()
+    (tmp_path / "mkdocs.yml").write_text("site_name: mine\n", encoding="utf-8")
+    assert main([str(file)]) == 0
+    assert (tmp_path / "docs/findings/index.md").is_file()
 
 
 # ---- bad input: one clear line each, and the rest still analysed
@@ -335,7 +374,7 @@ def test_bad_files_are_listed_and_the_rest_is_analysed(
     for name, word in expected.items():
         (line,) = [line for line in lines if line.startswith(f"skipped: {name}: ")]
         assert word in line and len(line) < 400, line
-    page = (tmp_path / "f" / "index.md").read_text(encoding="utf-8")
+    page = (tmp_path / "f" / "docs/index.md").read_text(encoding="utf-8")
     assert all(name.replace("_", "\\_") in page or name in page for name in expected)
     code, _, _ = run(folder, "--out", tmp_path / "f", "--strict", capsys=capsys)
     assert code == 1

@@ -33,6 +33,8 @@ class ClaimBase(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """The sentence, in plain words."""
     source: str
     """Where it was said: "write-up, section 5"."""
+    headline: bool = False
+    """Whether it is one of the sentences that a reader should see first."""
     study: str = ""
     """The study whose data is meant, where it is not the claim's own."""
     reads: str = ""
@@ -75,14 +77,16 @@ def read_claim(table: Mapping[str, Any]) -> ClaimBase | Repeat:
     """A table of claims.toml as a claim of its kind.
 
     Raises:
-        BadClaim: one line: the unknown kind or key with the nearest right one, or what is wrong.
+        BadClaim: one line: the unknown kind with the nearest right one.
+        BadInput: one line: the key that is unknown, missing or not as it should be.
     """
     if "repeats" in table:
-        return convert(dict(table), Repeat)
+        return convert(dict(table), Repeat, "a repeat")
     kind = table.get("kind")
     if not isinstance(kind, str):
         raise BadClaim(f"has no kind; {nearest('', kinds())}")
     if kind not in kinds():
         raise BadClaim(f"has the unknown kind {kind!r}; {nearest(kind, kinds())}")
-    claim: ClaimBase = convert(dict(table), kinds()[kind].claim)
+    article = "an" if kind[0] in "aeiou" else "a"
+    claim: ClaimBase = convert(dict(table), kinds()[kind].claim, f"{article} {kind}")
     return claim

@@ -16,7 +16,7 @@ from scipy import stats as sps
 from analysis.accounting import Ledger
 from analysis.capacity import capacity, queue_in_sight
 from analysis.claims._common import moved
-from analysis.claims._waiting import SPARE, slot_queue, spare
+from analysis.claims._waiting import SPARE, room_word, slot_queue, spare
 from analysis.dataset import Cell
 from analysis.evidence import BadClaim, Evidence, Missing
 from analysis.floor import least_step_cost_share, step_floor
@@ -49,8 +49,8 @@ def token_gaps(cause: Cause, base: Cell, treat: Cell, before: Quantity, after: Q
     if slots is not None:
         numbers.append(
             slots.estimate(
-                f"slots, {slower.arm.name}",
-                "min(max_num_seqs, KV tokens / (prompt + output tokens))",
+                f"{room_word(slower)}, {slower.arm.name}",
+                "KV tokens / (prompt + output tokens), or a stated max_num_seqs below",
             )
         )
     share = None
@@ -83,8 +83,8 @@ def token_gaps(cause: Cause, base: Cell, treat: Cell, before: Quantity, after: Q
     most = _most_waiting(base, treat)
     if excluded and slots is not None:
         room = (
-            f"preemption is out: {show(slots.value)} slots for {n:g} requests in flight, "
-            f"{slots.value / n:.0f} times as many"
+            f"preemption is out: {show(slots.value)} {room_word(slower)} for {n:g} requests in "
+            f"flight, {slots.value / n:.0f} times as many"
         )
         if cause == "batch":
             verdict: Verdict
@@ -106,7 +106,7 @@ def token_gaps(cause: Cause, base: Cell, treat: Cell, before: Quantity, after: Q
         why = (
             "no start-up log gives the KV cache"
             if slots is None
-            else f"{show(slots.value)} slots for {n:g} in flight leave no margin"
+            else f"{show(slots.value)} {room_word(slower)} for {n:g} in flight leave no margin"
         )
         reasons.append(f"Not settled: {waiting}, but preemption cannot be excluded ({why}).")
         reasons.extend([f"{step_text[:1].upper()}{step_text[1:]}."] if step_text else [])
@@ -310,7 +310,9 @@ def first_token(cause: Cause, base: Cell, treat: Cell, before: Quantity, after: 
         if (room := capacity(cell)).slots is not None and spare(cell) is True
     }
     if len(rooms) == 2 and all(room.lo >= SPARE * n for room in rooms.values()):
-        text = ", ".join(f"{show(r.value)} slots an engine of {name}" for name, r in rooms.items())
+        text = ", ".join(
+            f"{show(r.value)} KV slots an engine of {name}" for name, r in rooms.items()
+        )
         nobody = f"No request waits for a slot in either arm ({text}, {n:g} requests in flight)"
         if cause == "headroom":
             return "refuted", (f"{nobody}, so headroom is none of the {span(fall)}.",), numbers
@@ -369,7 +371,7 @@ def pool(ev: Evidence, base: Cell, treat: Cell) -> Result:
                 f"KV slots an engine, {cell.arm.name}", "KV tokens / (prompt + output tokens)"
             )
         )
-        texts.append(f"{show(each.value)} slots for {n:g} requests an engine of {cell.arm.name}")
+        texts.append(f"{show(each.value)} KV slots for {n:g} requests an engine of {cell.arm.name}")
     words = " and ".join(texts)
     if all(each.lo >= SPARE * n for each, n in rooms):
         head = (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.dataset import Arm, Cell, differing
 from analysis.evidence import BadClaim, Direction, Evidence, Missing
 from analysis.metrics import label_of, metric_of
-from analysis.model import Estimate, Scalar
+from analysis.model import Estimate, Run, Scalar
 from analysis.quantity import Quantity
 from analysis.stats import CONFIDENCE, Comparison, compare, difference_tips_at, plausible_sd
 from analysis.wording import listing, percent, show, signed_percent, span
@@ -64,26 +64,42 @@ def ratio_estimate(found: Contrast, name: str, definition: str = "") -> Estimate
 
 
 def compare_runs(baseline: Cell, treatment: Cell, metric: str) -> Comparison:
-    """Ratio between runs; pairs by the client's seed where both arms recorded the same seeds."""
+    """Ratio between runs; in pairs where each run of one arm has its like in the other.
+
+    Alike are runs of the client's same seed, or, where files hold no seed, those that sent as many
+    prompts with as many tokens: the same prompts.
+    """
     left, right = baseline.each(metric), treatment.each(metric)
     if any(q.value <= 0 for q in (*left, *right)):
         raise Missing(
             f"a positive {label_of(metric)} in {baseline.name} and {treatment.name}",
             "ratios need positive figures",
         )
-    a, b = (_by_seed(cell, found) for cell, found in ((baseline, left), (treatment, right)))
-    if a is not None and b is not None and a.keys() == b.keys() and len(a) > 1:
-        seeds = sorted(a, key=str)
-        return compare([a[seed] for seed in seeds], [b[seed] for seed in seeds], paired=True)
+    for key_of in (_seed, _prompts):
+        a, b = (_by(key_of, cell, found) for cell, found in ((baseline, left), (treatment, right)))
+        if a.keys() == b.keys() and len(a) > 1:
+            return compare(list(a.values()), [b[key] for key in a], paired=True)
     return compare([q.value for q in left], [q.value for q in right])
 
 
-def _by_seed(cell: Cell, values: Sequence[Quantity]) -> dict[Scalar, float] | None:
-    """Each run's value by the client's seed; None where a seed is missing or used twice."""
-    seeds = [run.config.get("seed") for run in cell.runs]
-    if None in seeds or len(set(seeds)) < len(seeds):
-        return None
-    return dict(zip(seeds, (q.value for q in values), strict=True))
+def _by(
+    key_of: Callable[[Run], object], cell: Cell, values: Sequence[Quantity]
+) -> dict[object, float]:
+    """Each run's value by what makes it one of a pair; empty where a key is missing or twice."""
+    keys = [key_of(run) for run in cell.runs]
+    if None in keys or len(set(keys)) < len(keys):
+        return {}
+    return dict(zip(keys, (q.value for q in values), strict=True))
+
+
+def _seed(run: Run) -> object:
+    return run.config.get("seed")
+
+
+def _prompts(run: Run) -> object:
+    """How many prompts a run sent, with how many tokens; None where its file does not say."""
+    found = [run.figures.get(name) for name in ("num_prompts", "total_input_tokens")]
+    return None if None in found else tuple(figure.value for figure in found if figure is not None)
 
 
 def decide(

@@ -34,6 +34,11 @@ def spare(cell: Cell) -> bool | None:
     return True if found.kv_slots is not None and found.slots.lo >= SPARE * n else None
 
 
+def room_word(cell: Cell) -> str:
+    """What the cell's slots are: of the KV cache alone where no max_num_seqs is stated."""
+    return "KV slots" if capacity(cell).sequence_limit is None else "slots"
+
+
 def unstated_limits(*cells: Cell) -> tuple[str, ...]:
     """The assumption behind slots to spare where no max_num_seqs is stated."""
     names = [c.arm.name for c in dict.fromkeys(cells) if capacity(c).sequence_limit is None]

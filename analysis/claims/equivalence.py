@@ -9,6 +9,7 @@ log) are compared by their rounding intervals alone.
 from __future__ import annotations
 
 import math
+import re
 
 from analysis.claims import ClaimBase
 from analysis.claims._common import compare_runs, differences
@@ -35,15 +36,20 @@ class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     of: Ref
     against: Ref
-    margin: float
-    """Percent either way that counts as the same."""
+    margin: float | str
+    """Per cent either way that counts as the same: 2 or "2 %"."""
+
+
+SMALL = 0.05
+"""A bare margin below this many per cent may be meant as a share, so how it is read is said."""
+
+_PER_CENT = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(%?)")
 
 
 def judge(claim: Claim, ev: Evidence) -> Judgement:
     """Same within the margin, not the same, or not settled by so few runs."""
-    if not 0 < claim.margin < 100:
-        raise BadClaim(f"has margin {claim.margin:g}; give percent between 0 and 100")
-    margin = claim.margin / 100
+    size, notes = _margin(claim.margin)
+    margin = size / 100
     ratio = (resolve(ev, claim.of) / resolve(ev, claim.against)).as_unit("")
     cells = cells_of(ev, claim.against, claim.of)
     other = described_beside(claim.against, claim.of)
@@ -57,8 +63,9 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             verdict,
             (f"{subject}, {words}{_as_printed(cells)}.",),
             numbers,
+            assumptions=notes,
             cells=cells,
-            flips=f"figures on the other side of {claim.margin:g} %",
+            flips=f"figures on the other side of {size:g} %",
             experiment=again(*cells) if cells else None,
         )
     verdict, words, p = _runs(ev, claim, ratio, margin)
@@ -66,12 +73,35 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         verdict,
         (f"{subject}: {words[0].lower()}{words[1:]}",),
         numbers,
+        assumptions=notes,
         confounds=differences(cells[0], cells[1]),
-        flips=f"repeats whose 90 % interval lies on the other side of {claim.margin:g} %",
+        flips=f"repeats whose 90 % interval lies on the other side of {size:g} %",
         cells=cells,
         experiment=again(*cells, repeats=REPEATS),
         p_value=p,
     )
+
+
+def _margin(given: float | str) -> tuple[float, tuple[str, ...]]:
+    """A margin in per cent, and how it is read where that may not be what was meant.
+
+    Raises:
+        BadClaim: it is no number, or not between 0 and 100.
+    """
+    sign = ""
+    if isinstance(given, str):
+        found = _PER_CENT.fullmatch(given.strip())
+        if found is None:
+            raise BadClaim(
+                f'has margin {given!r}, which is no number of per cent; write 2 or "2 %"'
+            )
+        size, sign = float(found[1]), found[2]
+    else:
+        size = given
+    if not 0 < size < 100:
+        raise BadClaim(f"has margin {size:g}; give per cent between 0 and 100, such as 2 for 2 %")
+    notes = (f"margin {size:g} is read as {size:g} %",) if size < SMALL and not sign else ()
+    return size, notes
 
 
 def _facts(ratio: Quantity, margin: float) -> tuple[Verdict, str]:
@@ -94,7 +124,7 @@ def _runs(
     sd = plausible_sd(claim.of.metric)
     base, treat = cells_of(ev, claim.against)[0], cells_of(ev, claim.of)[0]
     found = compare_runs(base, treat, claim.of.metric)
-    within = f"{claim.margin:g} %"
+    within = f"{margin * 100:g} %"
     # What the rounding of the prints leaves open, no number of repeats settles.
     holds = 1 - margin <= ratio.lo and ratio.hi <= 1 + margin
     beyond_print = ratio.hi < 1 - margin or ratio.lo > 1 + margin

@@ -53,14 +53,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
                 f"{claim.flags[0]} takes {'a' if has_value else 'no'} value",
             )
         )
-    for flag in claim.flags:
-        has = flag in known
-        parts.append(
-            _yes(
-                has == claim.present,
-                f"{claim.command}{version} {'has' if has else 'has no'} {flag}",
-            )
-        )
+    parts.append(_presence(claim, f"{claim.command}{version}", known))
     verdict: Verdict = (
         "refuted"
         if any(v == "refuted" for v, _ in parts)
@@ -92,6 +85,20 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
 
 def _yes(right: bool, text: str) -> tuple[Verdict, str]:
     return ("supported" if right else "refuted"), text
+
+
+def _presence(claim: Claim, command: str, known: list[str]) -> tuple[Verdict, str]:
+    """Whether the flags are there, or are all gone, in one sentence."""
+    there = [flag for flag in claim.flags if flag in known]
+    gone = [flag for flag in claim.flags if flag not in known]
+    if len(claim.flags) == 1:
+        text = f"{command} {'has' if there else 'has no'} {claim.flags[0]}"
+    elif there:
+        text = f"{command} has {len(there)} of {len(claim.flags)} flags: {listing(there)}"
+        text += f"; it has no {listing(gone, 'or')}" if gone else ""
+    else:
+        text = f"{command} has none of the {len(claim.flags)} flags: {listing(gone)}"
+    return _yes(not (gone if claim.present else there), text)
 
 
 def _successor(claim: Claim, page: HelpText, known: list[str]) -> tuple[Verdict, str]:

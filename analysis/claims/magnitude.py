@@ -36,6 +36,7 @@ from analysis.reference import (
     like,
     resolve,
     stated,
+    units_for,
 )
 from analysis.stats import difference_tips_at
 from analysis.wording import listing, percent, show, span
@@ -78,7 +79,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     verdict: Verdict = readings[0].verdict if len(verdicts) == 1 else "inconclusive"
     reasons = [reading.words for reading in readings]
     if len(verdicts) > 1:
-        reasons.insert(0, "The sentence names no base, and the figure is right of one base only.")
+        reasons.insert(0, _both_bases(claim, *readings))
     names = {"against": claim.against, "of": claim.of}
     numbers = tuple(
         reading.observed.estimate(
@@ -113,9 +114,10 @@ def _read(claim: Claim, ev: Evidence, base: str) -> _Reading:
     observed = _observed(claim, ev, base)
     target = stated(claim.stated, _unit(claim))
     if target.unit != observed.unit:
+        units = listing(units_for(observed.unit), "or")
         raise BadClaim(
             f"states {claim.stated} in {claim.unit or 'no unit'} where the figure is "
-            f"in {observed.unit or 'no unit'}; set unit"
+            f"in {observed.unit or 'no unit'}; set unit to {units}"
         )
     if not observed.finite:
         raise Missing(
@@ -133,11 +135,18 @@ def _says_less(claim: Claim) -> bool:
     return claim.measure == "percent" and claim.stated.strip().startswith("-")
 
 
-def _printed(claim: Claim) -> str:
-    """The stated number in words: "the stated 64 % less" of -64."""
+def _number(claim: Claim) -> str:
+    """The stated number in words: "64 % less" of -64."""
     if _says_less(claim):
-        return f"the stated {claim.stated.strip()[1:]} {_unit(claim)} less"
-    return f"the stated {claim.stated} {_unit(claim)}".rstrip()
+        return f"{claim.stated.strip()[1:]} {_unit(claim)} less"
+    return f"{claim.stated} {_unit(claim)}".rstrip()
+
+
+def _bound(claim: Claim, extra: str = "") -> str:
+    """A bound: "the stated 10 %", or where a vague word was read so, "10 %, as ... is read"."""
+    if claim.reads:
+        return f"{_number(claim)},{extra and f'{extra} and'} as the sentence is read"
+    return f"the stated {_number(claim)}{extra}"
 
 
 def _unit(claim: Claim) -> str:
@@ -165,9 +174,9 @@ def _compare(
     claim: Claim, ev: Evidence, observed: Quantity, target: Quantity, base: str
 ) -> tuple[Verdict, str]:
     """Verdict and the half sentence that carries it."""
-    printed = _printed(claim)
+    printed = f"the stated {_number(claim)}"
     if claim.relation in ("at_least", "at_most"):
-        return _bounded(claim, ev, observed, target, base, printed)
+        return _bounded(claim, ev, observed, target, base)
     lo, hi = target.lo, target.hi
     if claim.relation == "about":
         lo = target.value - ABOUT * abs(target.value)
@@ -201,7 +210,7 @@ def _rounds_to(claim: Claim, value: float, target: Quantity) -> bool:
 
 
 def _bounded(
-    claim: Claim, ev: Evidence, observed: Quantity, target: Quantity, base: str, printed: str
+    claim: Claim, ev: Evidence, observed: Quantity, target: Quantity, base: str
 ) -> tuple[Verdict, str]:
     """A bound: by the rounding of the figures, then by what runs vary."""
     bound, above = target.value, claim.relation == "at_least"
@@ -210,8 +219,8 @@ def _bounded(
     inside = observed.lo >= bound if above else observed.hi <= bound
     outside = observed.hi < bound if above else observed.lo > bound
     if not inside and not outside:
-        return "inconclusive", f"and its interval straddles {printed}"
-    plain = f"{words} {printed}" if inside else f"not {words} {printed}"
+        return "inconclusive", f"and its interval straddles {_bound(claim)}"
+    words = words if inside else f"not {words}"
     pair = _plain_pair(claim, ev)
     if pair is not None:
         metric, against = claim.of.metric, ev.need(pair[0], claim.of.metric)
@@ -219,16 +228,18 @@ def _bounded(
         scaled = _as_ratio(claim.measure, base, bound, against.value)
         side, why = side_of(ratio, compare_runs(*pair, metric), metric, scaled)
         if side == "open":
-            return "inconclusive", f"{plain} as printed, which noise may turn ({why})"
+            bounded = f"{words} {_bound(claim, ' as printed')}"
+            return "inconclusive", f"{bounded}, which noise may turn ({why})"
     repeated = _repeated(claim, ev)
     if repeated is not None:
         found = repeated.estimate(claim.of.metric, "mean")
         if found is not None and found.lo < bound < found.hi:
             return "inconclusive", (
                 f"the mean of {len(repeated.runs)} runs, whose 95 % interval "
-                f"[{show(found.lo, found.unit)}, {show(found.hi, found.unit)}] straddles {printed}"
+                f"[{show(found.lo, found.unit)}, {show(found.hi, found.unit)}] straddles "
+                f"{_bound(claim)}"
             )
-    return ("supported" if inside else "refuted"), plain
+    return ("supported" if inside else "refuted"), f"{words} {_bound(claim)}"
 
 
 def _as_ratio(measure: str, base: str, bound: float, against: float) -> float:
@@ -330,10 +341,7 @@ def _sentence(claim: Claim, base: str, observed: Quantity, target: Quantity) -> 
     """ "Mean ITL of a on w at 10 in flight is 63.8 % [..] less than that of b"."""
     of = describe(claim.of)
     text = f"{of[0].upper()}{of[1:]} "
-    places = _places(claim)
-    if observed.lo == observed.hi and not math.isclose(observed.value, target.value):
-        # An exact figure is shown fine enough to see on which side of the stated one it lies.
-        places += 2
+    places = _fine(claim, observed, target)
     if claim.against is None or claim.measure == "value":
         return f"{text}is {span(observed, places)}"
     other = described_beside(claim.against, claim.of)
@@ -344,10 +352,35 @@ def _sentence(claim: Claim, base: str, observed: Quantity, target: Quantity) -> 
     if claim.measure == "difference":
         return f"{text}is {span(observed, places)} more than {other}"
     less = observed.value < 0
-    size = percent_span(observed * -1.0 if less else observed, places)
+    size = _size(claim, observed, target)
     if base == "of":
         return f"{text}{'falls short of' if less else 'exceeds'} {other} by {size} of itself"
     return f"{text}is {size} {'less' if less else 'more'} than {other}"
+
+
+def _both_bases(claim: Claim, against: _Reading, of: _Reading) -> str:
+    """Both sizes of a change whose base decides, and the key that names the base."""
+    target = stated(claim.stated, _unit(claim))
+    return (
+        f"{_sentence(claim, 'against', against.observed, target)}, or "
+        f"{_size(claim, of.observed, target)} of itself, and the bases disagree on "
+        f'{_number(claim)}; set base = "against" or "of".'
+    )
+
+
+def _size(claim: Claim, observed: Quantity, target: Quantity) -> str:
+    """A change without its sign, as a percentage."""
+    plain = observed * -1.0 if observed.value < 0 else observed
+    return percent_span(plain, _fine(claim, observed, target))
+
+
+def _fine(claim: Claim, observed: Quantity, target: Quantity) -> int:
+    """Decimals to show: those of the stated number, or where an exact figure differs, two more.
+
+    So it can be seen on which side of the stated number it lies.
+    """
+    apart = observed.lo == observed.hi and not math.isclose(observed.value, target.value)
+    return _places(claim) + (2 if apart else 0)
 
 
 def _places(claim: Claim) -> int:

@@ -35,6 +35,7 @@ from analysis.dataset import Arm, Cell, Study, differing
 from analysis.evidence import REPEATS, BadClaim, Evidence, Judgement, Missing, again
 from analysis.metrics import label_of
 from analysis.model import Estimate, Verdict
+from analysis.server_config import weight_format
 from analysis.study import ArmSpec, nearest
 from analysis.wording import count_of, listing, plural, signed_percent
 
@@ -143,7 +144,8 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             + (" where the condition holds" if claim.when != When() else ""),
             f"searched in {listing(study.name for study in ev.dataset.studies)}"
             + (f"; {left_out[0]}" if left_out else "")
-            + (f" (and {plural(len(left_out) - 1, 'pair')} more)" if left_out[1:] else ""),
+            + (f" (and {plural(len(left_out) - 1, 'pair')} more)" if left_out[1:] else "")
+            + "".join(f"; {hint}" for hint in _hints(claim, ev)),
         )
     outcomes: tuple[Outcome, ...] = ("against", "open", "for")
     by = {name: [case for case in cases if case.outcome == name] for name in outcomes}
@@ -270,7 +272,63 @@ def _picked(claim: Claim, ev: Evidence, cases: list[_Case]) -> list[_Case]:
 
 
 def _selected(arm: Arm, selector: dict[str, str | int | bool]) -> bool:
-    return all(getattr(arm.spec, key) == value for key, value in selector.items())
+    return all(_is(key, getattr(arm.spec, key), value) for key, value in selector.items())
+
+
+def _is(key: str, found: object, wanted: str | int | bool) -> bool:
+    """Whether a field has the value; weights in one format are one quantisation by any name."""
+    if key == "quantization" and isinstance(found, str) and isinstance(wanted, str):
+        return weight_format(found) == weight_format(wanted)
+    return found == wanted
+
+
+def _hints(claim: Claim, ev: Evidence) -> list[str]:
+    """What the author may have meant: the values there are, and models that differ."""
+    by_study = [
+        list(dict.fromkeys(cell.arm for cell in study.cells)) for study in ev.dataset.studies
+    ]
+    arms = [arm for own in by_study for arm in own]
+    hints = []
+    for selector in (claim.choose, claim.over):
+        if any(_selected(arm, selector) for arm in arms):
+            continue
+        absent = [
+            key for key in selector if not any(_selected(a, {key: selector[key]}) for a in arms)
+        ]
+        hints += [f"{key} is {_values(key, arms)} here" for key in absent or selector]
+    pairs = [
+        (chosen, other)
+        for own in by_study
+        for chosen in own
+        for other in own
+        if chosen is not other
+        and _selected(chosen, claim.choose)
+        and _selected(other, claim.over)
+        and _comparable(chosen, other, same_model=False)
+    ]
+    if pairs and not any(_comparable(*pair, claim.same_model) for pair in pairs):
+        hints.append("the arms selected differ in model: set same_model = false")
+    return list(dict.fromkeys(hints))
+
+
+def _values(key: str, arms: Sequence[Arm]) -> str:
+    """ "8 or not stated": every value that a field has, as study.toml writes it; a few of many."""
+    found = [getattr(arm.spec, key) for arm in arms]
+    stated = list(
+        dict.fromkeys(
+            str(value).lower() if isinstance(value, bool) else str(value)
+            for value in found
+            if value not in ("", None)
+        )
+    )
+    if len(stated) > _MOST_VALUES:
+        stated = [*stated[:_MOST_VALUES], f"one of {len(stated) - _MOST_VALUES} more"]
+    if len(stated) == 0 or "" in found or None in found:
+        stated.append("not stated")
+    return listing(stated, "or")
+
+
+_MOST_VALUES = 6
 
 
 def _comparable(a: Arm, b: Arm, same_model: bool) -> bool:
@@ -281,8 +339,8 @@ def _comparable(a: Arm, b: Arm, same_model: bool) -> bool:
 
 _GOES_WITH = {
     "replicas": ("router",),
-    "quantization": ("model",),
-    "model": ("quantization",),
+    "quantization": ("model", "quantization_kernel"),
+    "model": ("quantization", "quantization_kernel"),
 }
 """Fields that cannot but move with a selected one (replicas need a router)."""
 

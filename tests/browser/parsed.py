@@ -21,7 +21,7 @@ class Parsed:
     loads: list[str] = field(default_factory=list)
     """Addresses that the browser fetches with the page."""
     anchors: set[str] = field(default_factory=set)
-    """Each `id`, and each `name` of an `a`."""
+    """Each `id` and `name`."""
     inline_scripts: list[str] = field(default_factory=list)
     """Texts of the script elements that run."""
     handlers: list[str] = field(default_factory=list)
@@ -32,6 +32,8 @@ class Parsed:
     """The specification (JSON text) of each `figure.chart`; "" where it has none."""
     cells: list[str] = field(default_factory=list)
     """Text of each table cell, its white space folded."""
+    text: str = ""
+    """What the article says: no scripts, no attributes."""
 
 
 class _Reader(HTMLParser):
@@ -45,10 +47,11 @@ class _Reader(HTMLParser):
         self._any_script = False
         self._in_chart = False
         self._cell: list[str] | None = None
+        self._article = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         page, found = self.page, {name: value or "" for name, value in attrs}
-        page.anchors.update(filter(None, [found.get("id"), tag == "a" and found.get("name")]))
+        page.anchors.update(found[name] for name in ("id", "name") if name in found)
         page.handlers += [name for name in found if name.startswith("on")]
         if tag == "a" and "href" in found:
             page.links.append(found["href"])
@@ -67,12 +70,17 @@ class _Reader(HTMLParser):
         elif tag in ("td", "th"):
             self._close_cell()
             self._cell = []
+        elif tag == "article":
+            self._article = True
 
     def handle_data(self, data: str) -> None:
         if self._script is not None:
             self._script.append(data)
-        elif self._cell is not None:
+            return
+        if self._cell is not None:
             self._cell.append(data)
+        if self._article:
+            self.page.text += data
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "script" and self._script is not None:
@@ -83,6 +91,8 @@ class _Reader(HTMLParser):
                 self.page.charts[-1] = text
         elif tag == "figure":
             self._in_chart = False
+        elif tag == "article":
+            self._article = False
         elif tag in ("td", "th", "tr", "table"):
             self._close_cell()
 

@@ -53,18 +53,22 @@ class Site:
         path = self.root / page
         return path / "index.html" if page.endswith("/") or not page else path
 
+    @cached_property
+    def studies(self) -> frozenset[str]:
+        """The folders of studies below findings/."""
+        parts = (PurePosixPath(page).parts for page in self.pages)
+        return frozenset(p[1] for p in parts if len(p) > 3 and p[0] == "findings")
+
     def type_of(self, page: str) -> str:
         """Pages of one template share a type: "findings/*/claims/*", "decisions/*", "method"."""
         parts = list(PurePosixPath(page).parts)
-        if parts[:1] == ["findings"]:
-            if len(parts) > 1 and any(p.startswith(f"{page}") and p != page for p in self.pages):
-                parts[1] = "*"  # the folder of a study
-            elif len(parts) > 2:
-                parts[1] = "*"
-            if len(parts) > 3:
-                parts[3:] = "*"
-        elif len(parts) > 1:
-            parts[1:] = "*"
+        if len(parts) > 1 and parts[0] == "findings" and parts[1] in self.studies:
+            parts[1] = "*"
+            parts[3:] = ["*"] * bool(parts[3:])
+        elif len(parts) > 1 and parts[0] == "findings":
+            parts[2:] = ["*"] * bool(parts[2:])
+        else:
+            parts[1:] = ["*"] * bool(parts[1:])
         return "/".join(parts) or "home"
 
     @cached_property

@@ -28,18 +28,23 @@ def digest(script: str) -> str:
 
 
 def own_hashes(site: Site) -> list[str]:
-    """Hashes of the theme's scripts, that by depth last and for all depths."""
-    scripts = list(
-        dict.fromkeys(text for parsed in site.parsed.values() for text in parsed.inline_scripts)
-    )
-    scoped = [text for text in scripts if SCOPE.match(text)]
-    assert scoped, "the theme's script that finds the top of the site has changed; see SCOPE"
-    assert {SCOPE.match(text)[1] for text in scoped} <= set(DEPTHS)  # type: ignore[index]
-    plain = [digest(text) for text in scripts if text not in scoped]
-    start, end = SCOPE.match(scoped[0]).span(1)  # type: ignore[union-attr]
-    deep = [digest(scoped[0][:start] + way + scoped[0][end:]) for way in DEPTHS]
+    """Hashes of the theme's scripts, that by depth last and for all depths.
+
+    What the theme writes is on every page. Another script is a page's own, and may be one that
+    came with a result: no hash is offered for it.
+    """
+    pages = [set(parsed.inline_scripts) for parsed in site.parsed.values()]
+    scoped = {text for texts in pages for text in texts if SCOPE.match(text)}
+    shared = set.intersection(*(texts - scoped for texts in pages))
+    foreign = {text for texts in pages for text in texts} - scoped - shared
+    assert foreign == set(), "scripts in some pages only; move them into files"
+    ways = {found[1]: (text, found.span(1)) for text in scoped if (found := SCOPE.match(text))}
+    assert ways, "the theme's script that finds the top of the site has changed; see SCOPE"
+    assert set(ways) <= set(DEPTHS)
+    text, (start, end) = ways["."]
+    deep = [digest(text[:start] + way + text[end:]) for way in DEPTHS]
     assert {digest(text) for text in scoped} <= set(deep)
-    return [*sorted(plain), *deep]
+    return [*sorted(map(digest, shared)), *deep]
 
 
 def test_the_policy_names_the_scripts_of_the_theme(site: Site) -> None:

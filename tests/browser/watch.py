@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Request, Response
 
 Scheme = Literal["light", "dark"]
 
@@ -25,37 +25,47 @@ class Watched:
         self.page = page
         self._base = base
         self._troubles: list[str] = []
-        # A request that the browser itself gives up (because a test leaves the page) is no
-        # failure; a missing file is answered, with its status.
-        page.on("console", lambda m: m.type == "error" and self._add("console", m.text))
-        page.on("pageerror", lambda error: self._add("page error", str(error)))
-        page.on(
-            "requestfailed",
-            lambda r: (
-                r.failure != "net::ERR_ABORTED" and self._add("failed", f"{r.url} {r.failure}")
-            ),
-        )
-        page.on(
-            "response", lambda r: r.status >= 400 and self._add("status", f"{r.status} {r.url}")
-        )
-        page.on(
-            "request",
-            lambda r: r.url.startswith((base, "data:", "blob:")) or self._add("other host", r.url),
-        )
+        page.on("console", self._console)
+        page.on("pageerror", self._error)
+        page.on("requestfailed", self._failed)
+        page.on("response", self._response)
+        page.on("request", self._request)
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self._add("console", message.text)
+
+    def _error(self, error: Error) -> None:
+        self._add("page error", str(error))
+
+    def _failed(self, request: Request) -> None:
+        # What the browser itself gives up (as a test leaves the page) did not fail; and a missing
+        # file is answered, with a status.
+        if request.failure != "net::ERR_ABORTED":
+            self._add("failed", f"{request.url} {request.failure}")
+
+    def _response(self, response: Response) -> None:
+        if response.status >= 400:
+            self._add("status", f"{response.status} {response.url}")
+
+    def _request(self, request: Request) -> None:
+        if not request.url.startswith((self._base, "data:", "blob:")):
+            self._add("other host", request.url)
 
     def _add(self, kind: str, text: str) -> None:
         self._troubles.append(f"{kind}: {text}")
 
     def open(self, page: str) -> None:
-        """Opens a page of the site and waits until its charts are drawn, five seconds at most."""
+        """Opens a page of the site and waits until its charts are drawn, ten seconds at most."""
         from playwright.sync_api import TimeoutError as TooLong
 
         self._troubles.clear()
         self.page.goto(self._base + page, wait_until="load")
         try:
-            self.page.wait_for_function(ALL_DRAWN, timeout=5000)
+            if not self.page.evaluate(ALL_DRAWN):
+                self.page.wait_for_function(ALL_DRAWN, timeout=10_000)
         except TooLong:
-            self._add("charts", "not all drawn within 5 s")
+            self._add("charts", "not all drawn within 10 s")
 
     def troubles(self) -> list[str]:
         """What went wrong since `open`."""

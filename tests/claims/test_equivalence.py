@@ -15,7 +15,7 @@ OF, AGAINST = ref("b", METRIC), ref("a", METRIC)
 
 
 def verdict_of(
-    first: tuple[float | str, ...], second: tuple[float | str, ...], margin: float
+    first: tuple[float | str, ...], second: tuple[float | str, ...], margin: float | str
 ) -> str:
     away = study(measured("a", METRIC, *first), measured("b", METRIC, *second))
     return judge(away, "equivalence", of=OF, against=AGAINST, margin=margin).verdict
@@ -121,7 +121,38 @@ def test_a_multiple_of_a_cell_is_no_cell() -> None:
 @pytest.mark.parametrize("margin", [0.0, -1.0, 100.0])
 def test_a_margin_that_is_none_is_the_authors_mistake(margin: float) -> None:
     away = study(measured("a", METRIC, 1.0), measured("b", METRIC, 1.0))
-    with pytest.raises(BadClaim, match="percent between 0 and 100"):
+    with pytest.raises(BadClaim, match="give per cent between 0 and 100"):
+        judge(away, "equivalence", of=OF, against=AGAINST, margin=margin)
+
+
+def test_a_margin_is_per_cent_and_may_say_so() -> None:
+    # 101 / 100 is within 10 % and not within 0.1 %, whichever way they are written.
+    for wide, narrow in ((10, 0.1), ("10 %", "0.1 %"), ("10%", " 0.1"), (10.0, "0.10 %")):
+        assert verdict_of((100.0,), (101.0,), wide) == "supported"
+        away = study(measured("a", METRIC, 100.0), measured("b", METRIC, 101.0))
+        found = judge(away, "equivalence", of=OF, against=AGAINST, margin=narrow)
+        assert "margin of 0.1 %" in found.reasons[0]
+        assert found.assumptions == ()
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_a_margin_so_small_that_a_share_may_be_meant_is_said(plain: bool) -> None:
+    of, against = (OF, AGAINST) if plain else ({"value": "1"}, {"value": "1"})
+    away = study(measured("a", METRIC, 100.0), measured("b", METRIC, 101.0))
+    for margin, notes in (
+        (0.02, ("margin 0.02 is read as 0.02 %",)),
+        ("0.02", ("margin 0.02 is read as 0.02 %",)),
+        ("0.02 %", ()),
+        (0.05, ()),
+    ):
+        found = judge(away, "equivalence", of=of, against=against, margin=margin)
+        assert found.assumptions == notes
+
+
+@pytest.mark.parametrize("margin", ["", "two", "-2 %", "2 ms", "1e1 %", "٢"])
+def test_a_margin_that_is_no_number_is_the_authors_mistake(margin: str) -> None:
+    away = study(measured("a", METRIC, 1.0), measured("b", METRIC, 1.0))
+    with pytest.raises(BadClaim, match='which is no number of per cent; write 2 or "2 %"'):
         judge(away, "equivalence", of=OF, against=AGAINST, margin=margin)
 
 

@@ -53,7 +53,27 @@ def test_the_version_and_the_line_are_said() -> None:
 def test_one_flag_of_several_that_is_not_there_refutes() -> None:
     found = interface("--port", "--nope")
     assert found.verdict == "refuted"
-    assert found.reasons == ("serve 1.0 has no --nope.", "serve 1.0 has --port.")
+    assert found.reasons == ("serve 1.0 has 1 of 2 flags: --port; it has no --nope.",)
+
+
+@pytest.mark.parametrize(
+    ("flags", "present", "verdict", "words"),
+    [
+        (("--port", "--max-len"), True, "supported", "has 2 of 2 flags: --port and --max-len."),
+        (("--port", "--max-len"), False, "refuted", "has 2 of 2 flags: --port and --max-len."),
+        (("--a", "--b", "--c"), False, "supported", "has none of the 3 flags: --a, --b and --c."),
+        (("--a", "--b"), True, "refuted", "has none of the 2 flags: --a and --b."),
+        (
+            ("--a", "--port", "--b"), False, "refuted",
+            "has 1 of 3 flags: --port; it has no --a or --b.",
+        ),
+    ],
+)  # fmt: skip
+def test_several_flags_are_one_sentence(
+    flags: tuple[str, ...], present: bool, verdict: str, words: str
+) -> None:
+    found = interface(*flags, present=present)
+    assert (found.verdict, found.reasons) == (verdict, (f"serve 1.0 {words}",))
 
 
 def test_the_successor_carries_the_words_of_the_removed_flag() -> None:

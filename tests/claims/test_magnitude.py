@@ -66,8 +66,23 @@ def test_a_percentage_on_the_named_base() -> None:
 def test_a_percentage_without_a_base_that_is_right_of_one_only_is_left_open() -> None:
     found = judge(AWAY, "magnitude", of=FAST, against=SLOW, measure="percent", stated="-64")
     assert found.verdict == "inconclusive"
-    assert found.reasons[0].startswith("The sentence names no base")
+    assert found.reasons[0] == (
+        "Mean ITL of fast on chat at 10 in flight is 63.8 % [63.6, 64.0] less than that of slow, "
+        "or 176 % [175, 177] of itself, and the bases disagree on 64 % less; "
+        'set base = "against" or "of".'
+    )
+    assert len([r for r in found.reasons if "which rounds to the stated 64 % less" in r]) == 1
     assert [round(n.value, 3) for n in found.numbers] == [-0.638, -1.763]
+
+
+def test_a_rise_without_a_base_that_is_right_of_one_only_shows_both() -> None:
+    # 43.1 / 15.6 - 1 = 176 %; 1 - 15.6 / 43.1 = 63.8 %.
+    found = judge(AWAY, "magnitude", of=SLOW, against=FAST, measure="percent", stated="64")
+    assert found.verdict == "inconclusive"
+    assert (
+        "is 176 % [175, 177] more than that of fast, or 63.8 % [63.6, 64.0] of itself"
+        in (found.reasons[0])
+    )
 
 
 def test_a_percentage_wrong_of_both_bases_is_refuted() -> None:
@@ -91,6 +106,37 @@ def test_a_share_is_a_percentage() -> None:
 )
 def test_a_bound_inside_the_rounding_is_left_open(relation: str, stated: str, verdict: str) -> None:
     assert verdict_of(of=SLOW, stated=stated, unit="ms", relation=relation) == verdict
+
+
+@pytest.mark.parametrize(
+    ("relation", "stated", "words"),
+    [
+        ("at_least", "44", "not at least 44 ms, as the sentence is read."),
+        ("at_least", "43", "at least 43 ms, as the sentence is read."),
+        ("at_most", "43.1", "and its interval straddles 43.1 ms, as the sentence is read."),
+        ("equals", "43", "which rounds to the stated 43 ms."),
+    ],
+)
+def test_a_bound_that_a_word_was_read_as_is_not_called_stated(
+    relation: str, stated: str, words: str
+) -> None:
+    keys = {"of": SLOW, "unit": "ms", "relation": relation, "stated": stated}
+    found = judge(AWAY, "magnitude", **keys, reads="“slow” is read as so many ms")
+    assert found.reasons[0].endswith(f", {words}")
+
+
+def test_a_bound_that_a_word_was_read_as_and_noise_may_turn() -> None:
+    away = study(measured("a", "mean_itl", 0.0102), measured("b", "mean_itl", 0.01))
+    keys = {"of": ref("a", "mean_itl"), "against": ref("b", "mean_itl"), "relation": "at_least"}
+    found = judge(away, "magnitude", **keys, measure="ratio", stated="1", reads="“slower”: so")
+    assert (
+        "at least 1, as printed and as the sentence is read, which noise may turn ("
+        in (found.reasons[0])
+    )
+    loose = study(measured("a", "mean_itl", 0.09, 0.11, 0.10))
+    keys = {"of": ref("a", "mean_itl"), "stated": "95", "unit": "ms", "relation": "at_least"}
+    found = judge(loose, "magnitude", **keys, reads="“slow”: so")
+    assert found.reasons[0].endswith("straddles 95 ms, as the sentence is read.")
 
 
 def test_about_is_within_five_percent() -> None:
@@ -417,9 +463,9 @@ def test_what_would_flip_it_is_said(verdict: str, keys: dict[str, str], flips: s
 
 
 def test_a_number_in_the_wrong_unit_is_the_authors_mistake() -> None:
-    with pytest.raises(BadClaim, match=r"states 43.1 in no unit where the figure is in s"):
+    with pytest.raises(BadClaim, match=r"no unit where the figure is in s; set unit to s or ms"):
         judge(AWAY, "magnitude", of=SLOW, stated="43.1")
-    with pytest.raises(BadClaim, match=r"in ms where the figure is in no unit"):
+    with pytest.raises(BadClaim, match=r"in no unit; set unit to x, ratio, % or percent"):
         judge(AWAY, "magnitude", of=SLOW, against=FAST, measure="ratio", stated="2", unit="ms")
 
 

@@ -77,8 +77,8 @@ def test_a_repeat_needs_no_kind() -> None:
         ({"kind": 3}, "has no kind"),
         ({"kind": "magnitud"}, "has the unknown kind 'magnitud'; did you mean 'magnitude'?"),
         ({"kind": "composite", "part": ["x"]}, "unknown key 'part'; did you mean 'parts'?"),
-        ({"kind": "composite"}, "missing required field `parts`"),
-        ({"kind": "composite", "parts": "x"}, "Expected `array`"),
+        ({"kind": "composite"}, "has no `parts`; a composite needs parts"),
+        ({"kind": "composite", "parts": "x"}, "parts is 'x'; a list is expected: ['x']"),
         (
             {"kind": "magnitude", "stated": "1", "of": {"metrc": "x"}},
             "unknown key 'metrc' in of; did you mean 'metric'?",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -357,7 +358,9 @@ def test_slots_that_are_not_known_meet_no_condition() -> None:
 
 
 def test_a_misspelt_side_is_not_taken_for_the_other() -> None:
-    with pytest.raises(BadInput, match="Invalid enum value 'chose'"):
+    with pytest.raises(
+        BadInput, match=r"when\.slots_of is 'chose'; one of choose, over; did you mean 'choose'"
+    ):
         rule(*slots(3000.0), when={"slots_cover": True, "slots_of": "chose"})
 
 
@@ -385,6 +388,83 @@ def test_an_arm_that_runs_on_one_gpu_proves_that_it_fits() -> None:
 
 
 # what is not there
+
+
+def tried(*cells: Cell, **keys: Any) -> str:
+    with pytest.raises(Missing) as missing:
+        rule(*cells, **keys)
+    return missing.value.tried
+
+
+def test_a_value_that_no_arm_has_names_those_there_are() -> None:
+    known = [
+        measured(arm("small", **TP, max_num_seqs=8), X, 1.0),
+        measured(arm("plain", **PP), X, 1.0),
+    ]
+    assert tried(*known, choose={"max_num_seqs": 16}) == (
+        "searched in s; max_num_seqs is 8 or not stated here"
+    )
+    assert tried(*known, over={"quantization": "fp8"}).endswith("; quantization is not stated here")
+    assert tried(*known, over={"max_num_seqs": 8, "gpus": 4}).endswith("; gpus is 2 here")
+    assert tried(choose={"gpu": "L4"}, over={"gpu": "L4"}) == (
+        "searched in s; gpu is not stated here"
+    )
+
+
+def test_values_of_which_each_is_there_but_not_together_are_all_named() -> None:
+    found = tried(*case(GOOD), choose={"tensor_parallel": 2, "pipeline_parallel": 2})
+    assert found.endswith("; tensor_parallel is 2 or 1 here; pipeline_parallel is 1 or 2 here")
+
+
+def test_very_many_values_are_not_all_named() -> None:
+    cells = [measured(arm(f"a{n}", **TP, max_num_seqs=n), X, 1.0) for n in range(1, 10)]
+    found = tried(*cells, choose={"max_num_seqs": 99}, over={"enable_prefix_caching": True})
+    assert "; max_num_seqs is 1, 2, 3, 4, 5, 6 or one of 3 more here" in found
+    caching = measured(arm("c", **TP, enable_prefix_caching=False), X, 1.0)
+    found = tried(caching, over={"enable_prefix_caching": True})
+    assert found.endswith("; enable_prefix_caching is false here")
+
+
+def test_arms_that_differ_in_model_only_ask_for_the_word_that_allows_it() -> None:
+    cells = [
+        measured(arm("small", gpu="L4", model="m-4bit", quantization="awq"), X, 150.0),
+        measured(arm("large", gpu="L4", model="m"), X, 100.0),
+    ]
+    keys = {"choose": {"quantization": "awq"}, "over": {"quantization": ""}}
+    hint = "; the arms selected differ in model: set same_model = false"
+    assert tried(*cells, **keys).endswith(hint)
+    # Not where the models are equal and something else is missing, nor where it is allowed.
+    twin = measured(arm("twin", gpu="L4", model="m-4bit"), X, 100.0, load=20)
+    assert hint not in tried(*cells, twin, **keys)
+    assert hint not in tried(cells[0], twin, **keys, same_model=False)
+
+
+def test_weights_of_one_format_are_selected_by_any_name_of_it() -> None:
+    cells = [
+        measured(arm("small", gpu="L4", model="q", quantization="awq_marlin"), X, 150.0),
+        measured(arm("large", gpu="L4", model="m"), X, 100.0),
+    ]
+    keys = {"over": {"quantization": ""}, "same_model": False}
+    for name in ("awq", "auto_awq", "AWQ"):
+        assert rule(*cells, choose={"quantization": name}, **keys).verdict == "supported"
+    for wrong in ("gptq", True):
+        assert "quantization is awq_marlin or not" in tried(
+            *cells, choose={"quantization": wrong}, **keys
+        )
+
+
+def test_a_kernel_goes_with_the_weights_it_is_for() -> None:
+    small, large = (
+        arm("small", gpu="L4", model="q", quantization="awq"),
+        arm("large", gpu="L4", model="m"),
+    )
+    small = replace(small, config={**small.config, "quantization_kernel": "MarlinLinearKernel"})
+    keys = {"choose": {"quantization": "awq"}, "over": {"quantization": ""}, "same_model": False}
+    found = rule(measured(small, X, 150.0), measured(large, X, 100.0), **keys)
+    assert found.verdict == "supported"
+    assert "small against large: quantization_kernel: not stated against MarlinLinearKernel" in (
+        found.confounds
+    )
 
 
 @pytest.mark.parametrize(

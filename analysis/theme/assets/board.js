@@ -1,0 +1,76 @@
+/* The board of verdicts: filters by verdict, kind and study, a search word, and sorting by column.
+   Without this script the whole table stands there, in the order the report gives it. */
+(function () {
+  "use strict";
+  const FILTERED = ["Verdict", "Kind", "Study"];
+
+  function setUp(board) {
+    const table = board.querySelector("table");
+    if (!table || !table.tBodies.length) return;
+    const heads = Array.from(table.tHead.rows[0].cells);
+    const rows = Array.from(table.tBodies[0].rows);
+    const text = (row, column) => row.cells[column].textContent.trim();
+    const bar = document.createElement("div");
+    bar.className = "board-filters";
+    const count = document.createElement("span");
+    count.setAttribute("role", "status");
+    const chosen = new Map();
+
+    function show() {
+      let shown = 0;
+      for (const row of rows) {
+        let fits = true;
+        for (const [column, wanted] of chosen) {
+          const words = column === -1 ? row.textContent.toLowerCase() : text(row, column);
+          fits = fits && (column === -1 ? words.includes(wanted) : words === wanted);
+        }
+        row.hidden = !fits;
+        shown += fits ? 1 : 0;
+      }
+      count.textContent = shown + " of " + rows.length + " claims";
+    }
+
+    function choose(column, value) {
+      if (value) chosen.set(column, value);
+      else chosen.delete(column);
+      show();
+    }
+
+    heads.forEach((head, column) => {
+      const name = head.textContent.trim();
+      if (FILTERED.includes(name)) {
+        const label = document.createElement("label");
+        const select = document.createElement("select");
+        const values = Array.from(new Set(rows.map((row) => text(row, column)))).sort();
+        for (const value of ["", ...values]) select.add(new Option(value || "all", value));
+        select.addEventListener("change", () => choose(column, select.value));
+        label.append(name, select);
+        bar.append(label);
+      }
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = name;
+      button.addEventListener("click", () => {
+        const down = head.getAttribute("aria-sort") === "ascending";
+        heads.forEach((other) => other.removeAttribute("aria-sort"));
+        head.setAttribute("aria-sort", down ? "descending" : "ascending");
+        const sorted = rows.slice().sort((a, b) => text(a, column).localeCompare(text(b, column)));
+        if (down) sorted.reverse();
+        table.tBodies[0].append(...sorted);
+      });
+      head.replaceChildren(button);
+    });
+    const label = document.createElement("label");
+    const word = document.createElement("input");
+    word.type = "search";
+    word.addEventListener("input", () => choose(-1, word.value.trim().toLowerCase()));
+    label.append("Words", word);
+    bar.append(label, count);
+    board.prepend(bar);
+    show();
+  }
+
+  const start = () => document.querySelectorAll(".board").forEach(setUp);
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
+  else start();
+})();
