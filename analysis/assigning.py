@@ -26,6 +26,10 @@ class Assigned:
     """One line for each rule that matches no record."""
 
 
+LEFT_OUT = "left out by study.toml"
+"""Reason of a record that its study leaves out on purpose: listed, but nothing is wrong with it."""
+
+
 def assigned(runs: Sequence[Run], rules: Sequence[Assign]) -> Assigned:
     """Apply the rules in their order; of each thing they say, the first to say it counts."""
     facts = [_facts(run) for run in runs]
@@ -53,7 +57,7 @@ def assigned(runs: Sequence[Run], rules: Sequence[Assign]) -> Assigned:
 def skipped_by_rule(run: Run) -> Skipped:
     """The line for a run that study.toml leaves out."""
     place = f"{run.source.key}: " if run.source.key else ""
-    return Skipped(run.source.file, f"{place}left out by study.toml")
+    return Skipped(run.source.file, f"{place}{LEFT_OUT}", wanted=True)
 
 
 def _with(run: Run, rules: Sequence[Assign]) -> Run:

@@ -14,7 +14,7 @@ from typing import Literal
 
 from analysis.accounting import delivered
 from analysis.dataset import Arm, Cell
-from analysis.model import Figure, Source
+from analysis.model import Figure
 from analysis.quantity import Quantity, minimum, quantity
 from analysis.wording import show, span
 
@@ -68,7 +68,7 @@ def capacity(cell: Cell) -> Capacity:
     arm = cell.arm
     limit = None
     if arm.spec.max_num_seqs is not None:
-        source = Source(arm.spec_file, f"arm {arm.name}, max_num_seqs")
+        source = arm.stated_in("max_num_seqs")
         n = float(arm.spec.max_num_seqs)
         limit = quantity(Figure("max_num_seqs", n, n, n, "", source)) * float(arm.spec.replicas)
     tokens = kv_tokens(arm)

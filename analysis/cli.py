@@ -125,7 +125,7 @@ def _run(args: argparse.Namespace) -> int:
     else:
         print(_table(analysis, args.format))
         print(f"\n{len(files)} files written to {out}")
-    return 1 if args.strict and analysis.skipped else 0
+    return 1 if args.strict and any(not s.wanted for s in analysis.skipped) else 0
 
 
 def _say_skipped(analysis: Analysis, results: str) -> None:

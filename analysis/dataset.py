@@ -22,6 +22,7 @@ from analysis.model import (
     Run,
     Scalar,
     Skipped,
+    Source,
     Startup,
 )
 from analysis.models import Model, find_model
@@ -48,6 +49,13 @@ class Arm:
     def name(self) -> str:
         """The arm's name within its study."""
         return self.spec.name
+
+    def stated_in(self, field: str) -> Source:
+        """Where a field of its description stands: the start-up log that says so, or study.toml."""
+        said = self.startup.config.get(field) if self.startup is not None else None
+        if self.startup is not None and said is not None and said == getattr(self.spec, field):
+            return Source(self.startup.source.file, field)
+        return Source(self.spec_file, f"arm {self.name}, {field}")
 
     @cached_property
     def gpu(self) -> Gpu | None:

@@ -22,7 +22,6 @@ from analysis.model import (
     HelpText,
     Lengths,
     Level,
-    Source,
     Verdict,
 )
 from analysis.quantity import Quantity, quantity
@@ -194,7 +193,7 @@ class Evidence:
             found = read_bytes(arm)
         elif name == "max_model_len" and arm.spec.max_model_len is not None:
             n = float(arm.spec.max_model_len)
-            source = Source(arm.spec_file, f"arm {arm.name}, max_model_len")
+            source = arm.stated_in("max_model_len")
             found = quantity(Figure(name, n, n, n, "tok", source))
         elif name == "gpu_memory" and arm.gpu is not None:
             found = quantity(arm.gpu.figure("memory_bytes"))

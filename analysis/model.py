@@ -90,6 +90,8 @@ class Skipped:
     file: str
     reason: str
     """What was found, what was expected, what to do."""
+    wanted: bool = False
+    """Left out on purpose (by study.toml): listed, but nothing is wrong."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,9 +67,11 @@ def test_records_that_a_rule_ignores_are_apart() -> None:
 
 
 def test_a_record_that_is_left_out_is_named() -> None:
-    assert skipped_by_rule(raw("a.json")) == Skipped("a.json", "left out by study.toml")
+    assert skipped_by_rule(raw("a.json")) == Skipped(
+        "a.json", "left out by study.toml", wanted=True
+    )
     assert skipped_by_rule(raw("a.json", "record 3")) == Skipped(
-        "a.json", "record 3: left out by study.toml"
+        "a.json", "record 3: left out by study.toml", wanted=True
     )
 
 

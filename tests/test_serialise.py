@@ -312,7 +312,7 @@ def test_everything_becomes_a_type_of_json() -> None:
     assert found == {
         "1": [0.1, "red", "S"],
         "s": {"file": "a", "key": "b"},
-        "k": {"file": "f", "reason": "r"},
+        "k": {"file": "f", "reason": "r", "wanted": False},
         "n": [None, True, 3, "x"],
     }
     assert json.loads(json.dumps(found)) == found

@@ -293,6 +293,19 @@ def test_arms_are_the_groups_of_equal_server_configuration(
     assert any("max_num_seqs: 4 against 8" in c for c in pair["confounds"])
 
 
+def test_what_a_study_leaves_out_on_purpose_is_no_fault(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "runs/good.json", bench_record())
+    write(tmp_path / "runs/warm.json", bench_record(num_prompts=10, completed=10))
+    (tmp_path / "runs/study.toml").write_text(
+        "[[assign]]\nwhere = { num_prompts = 10 }\nignore = true\n", encoding="utf-8"
+    )
+    code, _, err = run(tmp_path / "runs", "--out", tmp_path / "f", "--strict", capsys=capsys)
+    assert code == 0
+    assert "warm.json: left out by study.toml" in err
+
+
 # ---- where the report goes
 
 

@@ -18,7 +18,7 @@ from analysis.claims._common import moved
 from analysis.claims._waiting import slot_queue, spare
 from analysis.dataset import Cell
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Missing
-from analysis.model import Figure, Source, Verdict
+from analysis.model import Figure, Verdict
 from analysis.quantity import Quantity, constant, quantity
 from analysis.wording import percent, plural, show, span
 
@@ -124,7 +124,7 @@ def _slots(claim: Claim, ev: Evidence, cell: Cell) -> Quantity | None:
     if limit is None:
         return None
     n = float(limit * cell.arm.spec.replicas)
-    source = Source(cell.arm.spec_file, f"arm {claim.arm}, max_num_seqs")
+    source = cell.arm.stated_in("max_num_seqs")
     return quantity(Figure("max_num_seqs", n, n, n, "", source))
 
 
