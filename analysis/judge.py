@@ -106,6 +106,10 @@ def _judge_into(
     except RecursionError:
         reason = f"claim {claim.id!r}: nests references too deeply; give fewer levels"
         skipped.append(Skipped(evidence.study.claims_file, reason))
+    except ArithmeticError as error:
+        # Figures that each are plausible may still overflow, or divide by 0, in a claim's ratio.
+        reason = f"claim {claim.id!r}: its figures cannot be calculated with ({error}); check them"
+        skipped.append(Skipped(evidence.study.claims_file, reason))
     except BadInput as error:
         skipped.append(Skipped(evidence.study.claims_file, f"claim {claim.id!r}: {error}"))
 

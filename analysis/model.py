@@ -17,6 +17,9 @@ Scalar = str | int | float | bool | None
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+LARGEST = 1e18
+"""Beyond any figure of a benchmark in any unit; larger ones would overflow in arithmetic."""
+
 
 class Level(StrEnum):
     """How good the evidence is; a statement is as good as the weakest file it rests on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from pathlib import Path
@@ -11,7 +12,7 @@ import msgspec
 
 from analysis.mistakes import mistake
 from analysis.mistakes import nearest as nearest  # of every reader of a file of the user's
-from analysis.model import Scalar
+from analysis.model import LARGEST, Scalar
 from analysis.server_config import canonical
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -137,7 +138,9 @@ def slug(name: str) -> str:
 def read_toml(path: Path) -> dict[str, Any]:
     """Parse a TOML file, or raise `BadInput` with one line."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        _refuse_huge(found)
+        return found
     except UnicodeDecodeError:
         raise BadInput("not UTF-8 text; save the file as UTF-8") from None
     except (ValueError, RecursionError) as error:
@@ -145,6 +148,18 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise BadInput(f"not valid TOML: {error}") from None
     except OSError as error:
         raise BadInput(f"cannot be read: {error.strerror or error}") from None
+
+
+def _refuse_huge(value: object) -> None:
+    """Raise `BadInput` for a number with which arithmetic would overflow."""
+    if isinstance(value, dict):
+        for item in value.values():
+            _refuse_huge(item)
+    elif isinstance(value, list):
+        for item in value:
+            _refuse_huge(item)
+    elif isinstance(value, int | float) and LARGEST <= abs(value) < math.inf:
+        raise BadInput(f"holds the number {str(value)[:20]}…, expected numbers below {LARGEST:g}")
 
 
 def convert(table: dict[str, Any], kind: type[T], noun: str = "") -> T:

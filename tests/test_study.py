@@ -176,6 +176,14 @@ class Node(msgspec.Struct):
     inner: Node | None = None
 
 
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "1e300", "-1e300"])
+def test_a_number_with_which_arithmetic_would_overflow(tmp_path, number):
+    path = tmp_path / "study.toml"
+    path.write_text(f'[[arm]]\nname = "a"\nflags = [[{number}]]\n', encoding="utf-8")
+    with pytest.raises(BadInput, match=r"holds the number .*expected numbers below 1e\+18"):
+        read_toml(path)
+
+
 def test_a_table_nested_too_deeply():
     table: dict[str, object] = {}
     for _ in range(100_000):

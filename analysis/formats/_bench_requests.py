@@ -9,7 +9,7 @@ import numpy as np
 from analysis import ragged
 from analysis.formats._files import one_line, some_of
 from analysis.formats._values import value_of
-from analysis.model import Requests
+from analysis.model import LARGEST, Requests
 
 ARRAYS = ("input_lens", "output_lens", "ttfts", "itls", "start_times", "errors")
 """Keys with one entry a request that are read here."""
@@ -40,7 +40,7 @@ def read_requests(keys: Mapping[str, memoryview]) -> tuple[Requests | None, tupl
             failed = np.array([_is_error(item) for item in ragged.items(keys[at])], dtype=np.bool_)
         else:
             failed = outputs == 0
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise ValueError(_unreadable(at, keys[at], str(error))) from None
     sizes = {"ttfts": len(ttft), "itls": len(offsets) - 1, "input_lens": len(prompts),
              "output_lens": len(outputs), "errors": len(failed)}  # fmt: skip
@@ -51,6 +51,10 @@ def read_requests(keys: Mapping[str, memoryview]) -> tuple[Requests | None, tupl
         return None, (f"read as a summary: per-request arrays differ in length ({told})",)
     if (ttft < 0).any() or (gaps < 0).any():
         raise ValueError("ttfts or itls hold negative times, expected seconds; measure it again")
+    for key, array in (("ttfts", ttft), ("itls", gaps), ("input_lens", prompts),
+                       ("output_lens", outputs), ("start_times", start)):  # fmt: skip
+        if array is not None and (np.abs(array) >= LARGEST).any():
+            raise ValueError(f"{key} holds a number beyond {LARGEST:g}; measure it again")
     return Requests(ttft, gaps, offsets, prompts, outputs, failed, start), ()
 
 

@@ -6,12 +6,11 @@ floats nearest to what was typed.
 
 from __future__ import annotations
 
-import math
 import re
 from decimal import Decimal
 from typing import Literal
 
-from analysis.model import Basis, Figure, Scalar, Source
+from analysis.model import LARGEST, Basis, Figure, Scalar, Source
 
 UNITS: dict[str, tuple[Decimal, str]] = {
     "s": (Decimal(1), "s"),
@@ -41,7 +40,8 @@ def number_of(text: str) -> Decimal | None:
     text = text.strip()
     if len(text) > _MOST_DIGITS or not _NUMBER.fullmatch(text):
         return None
-    return Decimal(text.replace(",", ""))
+    number = Decimal(text.replace(",", ""))
+    return number if abs(number) < LARGEST else None
 
 
 def printed(
@@ -74,6 +74,8 @@ def printed(
 
 def scalar_of(text: str) -> Scalar:
     """A setting as written in a name or a table: a number or a boolean where it is one."""
+    if len(text) > _MOST_DIGITS:
+        return text
     if text in ("True", "False", "true", "false"):
         return text.lower() == "true"
     for kind in (int, float):
@@ -81,6 +83,6 @@ def scalar_of(text: str) -> Scalar:
             number = kind(text)
         except ValueError:
             continue
-        if math.isfinite(number) and "_" not in text:
+        if abs(number) < LARGEST and "_" not in text:
             return number
     return text

@@ -28,7 +28,7 @@ from typing import Literal, cast, get_args
 from analysis.formats._files import one_line, some_of
 from analysis.formats._printed import UNITS, Rounding
 from analysis.metrics import metric_of
-from analysis.model import Basis
+from analysis.model import LARGEST, Basis
 
 Holds = Literal["runs", "startup", "lengths", "quoted"]
 
@@ -83,7 +83,7 @@ def parse_sidecar(table: Path) -> Sidecar:
     try:
         with path.open("rb") as file:
             found = tomllib.loads(file.read(_MOST_BYTES).decode("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"not valid TOML: {one_line(str(error), 120)}") from None
     _only(found, _KEYS, "")
     if found.get("table") != table.name:
@@ -150,7 +150,7 @@ def _rounding(where: str, found: Mapping[str, object]) -> Rounding:
     value = found.get("rounding", "printed")
     if value == "printed" or value == "exact":
         return value
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf"):
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < LARGEST:
         return Decimal(str(value))
     raise ValueError(
         f'{where}.rounding is {_told(value)}, expected "printed", "exact" or a half-width'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from analysis.formats._files import one_line
-from analysis.model import Scalar
+from analysis.model import LARGEST, Scalar
 
 _MOST_TEXT = 500
 _MOST_DECODED = 64 * 1024
@@ -35,6 +35,8 @@ def setting_of(raw: memoryview) -> Scalar:
     value = value_of(raw)
     if isinstance(value, str):
         return _cut(value)
+    if isinstance(value, int | float) and not abs(value) < LARGEST:
+        return _cut(bytes(raw[:_MOST_TEXT]).decode(errors="replace"))
     if value is None or isinstance(value, bool | int | float):
         return value
     return _cut(msgspec.json.encode(value).decode())

@@ -138,7 +138,7 @@ class _Log:
         for name, pattern in _SETTINGS:
             if name not in self.config and (found := pattern.search(line)):
                 text = found[1]
-                self.config[name] = int(text) if text.isdecimal() else text
+                self.config[name] = int(text) if text.isdecimal() and len(text) < 16 else text
         if not self.flags and (args := _ARGS.search(line)):
             self.flags = parse_args(args[1])
         if not self.engine and _ENGINE.search(line):
@@ -172,4 +172,4 @@ class _Log:
 def _plain(text: str) -> Scalar:
     if text in ("True", "False", "None"):
         return {"True": True, "False": False, "None": None}[text]
-    return int(text) if text.isdecimal() else text.removeprefix("torch.")
+    return int(text) if text.isdecimal() and len(text) < 16 else text.removeprefix("torch.")

@@ -20,7 +20,7 @@ from analysis.formats._files import mapped, one_line, some_of
 from analysis.formats._printed import scalar_of
 from analysis.formats._values import setting_of, shown, value_of
 from analysis.metrics import LATENCIES, METRICS
-from analysis.model import Figure, Level, Record, Run, Scalar, Skipped, Source
+from analysis.model import LARGEST, Figure, Level, Record, Run, Scalar, Skipped, Source
 
 REQUIRED = ("duration", "completed", "total_input_tokens", "total_output_tokens")
 """Keys that every version writes, and without which nothing can be said."""
@@ -130,8 +130,10 @@ def _number(key: str, raw: memoryview) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{key} is {shown(raw)}, expected a number")
-    if not math.isfinite(value):
-        raise ValueError(f"{key} is {shown(raw)}, expected a finite number; measure it again")
+    if not abs(value) < LARGEST:
+        raise ValueError(
+            f"{key} is {shown(raw)}, expected a finite number below {LARGEST:g}; measure it again"
+        )
     if value < 0:
         raise ValueError(f"{key} is {shown(raw)}, expected no negative number; measure it again")
     if key in _COUNTS and value != int(value):
@@ -167,7 +169,7 @@ def _concurrency(keys: Mapping[str, memoryview]) -> int | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         value = math.nan
-    if not 0 < value < math.inf or value != int(value):
+    if not 0 < value < LARGEST or value != int(value):
         raise ValueError(f"max_concurrency is {shown(raw)}, expected a positive count or null")
     return int(value)
 
