@@ -86,6 +86,8 @@ def main(argv: list[str] | None = None) -> int:
         return int(stop.code or 0)
     try:
         return _run(args)
+    except KeyboardInterrupt:
+        return 130
     except BrokenPipeError:
         # The reader of our output has left (`analyze ... | head`): nothing is wrong with the work.
         sys.stderr.close()
@@ -100,9 +102,14 @@ def _run(args: argparse.Namespace) -> int:
     from analysis.study import BadInput
 
     root = Path(args.results)
-    if not root.exists():
-        return _fail(f"{args.results}: no such file or folder; give a folder of result files")
     try:
+        if not root.exists():
+            return _fail(f"{args.results}: no such file or folder; give a folder of result files")
+        if args.out and Path(args.out).resolve().is_relative_to(root.resolve()):
+            return _fail(
+                f"--out {args.out}: lies in the results folder, where pages would be read as "
+                "results or overwrite them; give a folder outside it"
+            )
         analysis = analyse(root, jobs=args.jobs, only=args.study)
     except BadInput as error:
         return _fail(f"{args.results}: {error}")

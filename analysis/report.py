@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata, resources
@@ -159,15 +160,25 @@ def write(files: Mapping[str, str], out: Path) -> list[str]:
     stale = [name for name in _manifest(out) if name not in files]
     for name in stale:
         # Before writing: where names differ in case only, a file system may hold one file.
-        (out / name).unlink(missing_ok=True)
+        if not _through_link(out, name):
+            (out / name).unlink(missing_ok=True)
     for name, text in files.items():
         path = out / name
+        if _through_link(out, name):
+            raise OSError(errno.ELOOP, f"{name} is or lies behind a link; remove the link")
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(path.name + ".part")
+        draft.unlink(missing_ok=True)  # left by a run that was stopped, or a link
         draft.write_text(text, encoding="utf-8", newline="\n")
         draft.replace(path)
     (out / MANIFEST).write_text("".join(f"{name}\n" for name in sorted(files)), encoding="utf-8")
     return stale
+
+
+def _through_link(out: Path, name: str) -> bool:
+    """Whether a path below `out` is a link, or passes one on its way."""
+    parts = PurePosixPath(name).parts
+    return any(out.joinpath(*parts[:end]).is_symlink() for end in range(1, len(parts) + 1))
 
 
 def _manifest(out: Path) -> list[str]:
@@ -176,7 +187,11 @@ def _manifest(out: Path) -> list[str]:
         lines = (out / MANIFEST).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         return []
-    safe = [name for name in lines if name and ".." not in PurePosixPath(name).parts]
+    safe = [
+        name
+        for name in lines
+        if name and "\0" not in name and ".." not in PurePosixPath(name).parts
+    ]
     return [name for name in safe if not PurePosixPath(name).is_absolute()]
 
 

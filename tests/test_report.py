@@ -483,3 +483,34 @@ def test_a_strict_site_can_be_built_of_hostile_results(tmp_path: Path) -> None:
     assert (site / "x" / "index.html").is_file()
     assert (site / "rules-2" / "index.html").is_file()
     assert "How verdicts are reached" in (site / "rules" / "index.html").read_text("utf-8")
+
+
+class TestLinksBelowOut:
+    def test_nothing_is_written_through_a_link(self, tmp_path: Path) -> None:
+        (tmp_path / "victim").mkdir()
+        out = tmp_path / "out"
+        out.mkdir()
+        (out / "here").symlink_to(tmp_path / "victim")
+        with pytest.raises(OSError, match="link"):
+            write({"here/a.md": "x"}, out)
+        assert list((tmp_path / "victim").iterdir()) == []
+
+    def test_nothing_is_removed_through_a_link(self, tmp_path: Path) -> None:
+        (tmp_path / "victim").mkdir()
+        kept = tmp_path / "victim" / "v.txt"
+        kept.write_text("mine")
+        out = tmp_path / "out"
+        out.mkdir()
+        (out / "l").symlink_to(tmp_path / "victim")
+        (out / MANIFEST).write_text("l/v.txt\na\0b\n")
+        write({"a.md": "x"}, out)
+        assert kept.read_text() == "mine"
+
+    def test_a_draft_that_is_a_link_is_replaced(self, tmp_path: Path) -> None:
+        (tmp_path / "w").write_text("mine")
+        out = tmp_path / "out"
+        out.mkdir()
+        (out / "a.md.part").symlink_to(tmp_path / "w")
+        write({"a.md": "x"}, out)
+        assert (tmp_path / "w").read_text() == "mine"
+        assert (out / "a.md").read_text() == "x"

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from analysis.formats._secrets import masked
+
 HEAD_BYTES = 64 * 1024
 """How much of a file a format sees before it decides."""
 
@@ -140,8 +142,8 @@ def _text(line: bytes) -> str:
 
 
 def one_line(text: str, most: int = 200) -> str:
-    """The text on one line, cut to `most` characters, without control characters."""
-    words = " ".join(text[: 4 * most].split())
+    """The text on one line, cut to `most` characters, without control characters and secrets."""
+    words = masked(" ".join(text[: 4 * most].split()))
     clean = "".join(c if c.isprintable() else "?" for c in words)
     return clean if len(clean) <= most else clean[: most - 1] + "…"
 

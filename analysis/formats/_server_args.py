@@ -7,13 +7,11 @@ import json
 import re
 from collections.abc import Mapping
 
+from analysis.formats._secrets import MASK, is_secret, masked
 from analysis.model import Scalar
 
-MASK = "***"
 _MOST_CHARACTERS = 20_000
 _MOST_TEXT = 500
-_SECRET_KEY = re.compile(r"(?:^|[_.-])(?:api_?keys?|token|secret|password|auth)$", re.IGNORECASE)
-_SECRET_VALUE = re.compile(r"\b(?:hf_|sk-|Bearer )[\w.-]{8,}")
 _PAIR = re.compile(r"'(\w+)': ('(?:[^'\\]|\\.)*'|-?\d+(?:\.\d+)?|True|False|None)(?=[,}])")
 
 
@@ -34,13 +32,17 @@ def parse_args(text: str) -> dict[str, Scalar]:
 
 
 def _masked(key: str, value: object) -> object:
-    if _SECRET_KEY.search(key) and value not in (None, "", [], False, True):
+    count = isinstance(value, int | float)
+    if is_secret(key) and not count and value not in (None, "", []):
         return MASK
     if isinstance(value, Mapping):
         return {str(inner): _masked(str(inner), held) for inner, held in value.items()}
     if isinstance(value, list | tuple | set):
-        return [_masked("", held) for held in value]
-    return _SECRET_VALUE.sub(MASK, value) if isinstance(value, str) else value
+        # An argument list: what follows `--api-key` is the key.
+        held = list(value)
+        before = ["", *(item if isinstance(item, str) and item[:1] == "-" else "" for item in held)]
+        return [_masked(name, item) for name, item in zip(before, held, strict=False)]
+    return masked(value) if isinstance(value, str) else value
 
 
 def _scalar(value: object) -> Scalar:

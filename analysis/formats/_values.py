@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from analysis.formats._files import one_line
+from analysis.formats._secrets import masked
 from analysis.model import LARGEST, Scalar
 
 _MOST_TEXT = 500
@@ -43,4 +44,5 @@ def setting_of(raw: memoryview) -> Scalar:
 
 
 def _cut(text: str) -> str:
+    text = masked(text[: 2 * _MOST_TEXT])
     return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 1] + "…"

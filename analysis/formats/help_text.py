@@ -12,7 +12,7 @@ from pathlib import Path
 from analysis.formats._files import lines_of
 from analysis.model import HelpText, Record, Source
 
-_BEFORE = rb"(?:(?:#|INFO\b|WARNING\b|DEBUG\b)[^\n]*\n|\s*\n)*"
+_BEFORE = rb"(?:(?:#|INFO\b|WARNING\b|DEBUG\b)[^\n]*\n|[ \t\r]*\n)*"
 _USAGE = re.compile(rb"(?:\xef\xbb\xbf)?" + _BEFORE + rb"usage:[ \t]*[A-Za-z]", re.IGNORECASE)
 _COMMENT = re.compile(r"#\s*\S+\s+v?(\d+(?:\.\d+)+\S*)")
 _IN_NAME = re.compile(r"(?:^|[-_])v?(\d+(?:\.\d+)+)(?=[-_.])")

@@ -50,6 +50,9 @@ def read(path: Path, file: str) -> list[Record]:
                 "says what each column is (table, holds, [columns.NAME])",
             )
         ]
+    if sidecar_path(path).is_symlink():
+        # It is opened by the table's name, so the scan's care for links does not reach it.
+        return [Skipped(file, f"{sidecar_path(path).name} is a link; copy the file here")]
     try:
         sidecar = parse_sidecar(path)
     except ValueError as error:

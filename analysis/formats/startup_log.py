@@ -97,6 +97,10 @@ def read(path: Path, file: str) -> list[Record]:
     return [Startup(Source(file, ""), "", log.figures, log.settings())]
 
 
+_MOST_LINE = 20_000
+"""Longer lines hold no fact behind this, and would be searched in quadratic time."""
+
+
 class _Log:
     """Facts gathered line by line; the first of each kind stands."""
 
@@ -114,6 +118,7 @@ class _Log:
         for number, line in enumerate(lines, start=1):
             if not any(word in line for word in _WORDS):
                 continue
+            line = line[:_MOST_LINE]
             self._figures(line, number)
             self._settings(line)
             if _ERROR.search(line) and (said := _PREFIX.sub("", line).strip(" ^~|")):

@@ -18,6 +18,7 @@ from analysis.formats import vllm_sweep
 from analysis.formats._bench_requests import ARRAYS, DROPPED, first_error, read_requests
 from analysis.formats._files import mapped, one_line, some_of
 from analysis.formats._printed import scalar_of
+from analysis.formats._secrets import MASK, is_secret
 from analysis.formats._values import setting_of, shown, value_of
 from analysis.metrics import LATENCIES, METRICS
 from analysis.model import LARGEST, Figure, Level, Record, Run, Scalar, Skipped, Source
@@ -156,7 +157,7 @@ def _refuse_empty(figures: Mapping[str, Figure], keys: Mapping[str, memoryview])
 def _config(keys: Mapping[str, memoryview]) -> dict[str, Scalar]:
     known = (*_PLAIN, *_LOADS, *ARRAYS, *DROPPED)
     return {
-        key: setting_of(raw)
+        key: MASK if is_secret(key) and bytes(raw[:1]) == b'"' else setting_of(raw)
         for key, raw in keys.items()
         if key not in known and not _LATENCY.fullmatch(key)
     }
