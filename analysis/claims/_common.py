@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from analysis.dataset import Arm, Cell, differing
 from analysis.evidence import BadClaim, Direction, Evidence, Missing
 from analysis.metrics import label_of, metric_of
-from analysis.model import Estimate, Run, Scalar
+from analysis.model import Estimate, Run, Scalar, Verdict
 from analysis.quantity import Quantity
 from analysis.stats import CONFIDENCE, Comparison, compare, difference_tips_at, plausible_sd
 from analysis.wording import listing, percent, show, signed_percent, span
@@ -196,6 +196,14 @@ def moved(left: Arm, right: Arm, besides: Collection[str] = ()) -> tuple[str, ..
         for key, (a, b) in differing(left, right).items()
         if key not in skip
     )
+
+
+def all_of(verdicts: Collection[Verdict]) -> Verdict:
+    """The verdict on a sentence that states several things: one refuted refutes it."""
+    for worst in ("refuted", "inconclusive"):
+        if worst in verdicts:
+            return worst
+    return "supported"
 
 
 def rounded(value: float, places: int) -> float:

@@ -12,6 +12,7 @@ from typing import Literal
 from analysis.capacity import binds as what_binds
 from analysis.capacity import capacity
 from analysis.claims import ClaimBase
+from analysis.claims._common import all_of
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Missing
 from analysis.model import Verdict
 from analysis.quantity import Quantity
@@ -83,13 +84,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     if not parts:
         raise BadClaim("states no `slots`, no `binds` and no `reported_is_slots`; add one")
     verdicts = {verdict for verdict, _ in parts}
-    worst: Verdict = (
-        "refuted"
-        if "refuted" in verdicts
-        else "inconclusive"
-        if "inconclusive" in verdicts
-        else "supported"
-    )
+    worst = all_of(verdicts)
     return Judgement(
         worst,
         tuple(f"{text}." for _, text in parts),

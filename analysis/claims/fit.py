@@ -8,6 +8,7 @@ model keeps some of that for its own activations; between the two the claim is i
 from __future__ import annotations
 
 from analysis.claims import ClaimBase
+from analysis.claims._common import all_of
 from analysis.evidence import BadClaim, Evidence, Judgement
 from analysis.hardware import Gpu, find_gpu, gpus
 from analysis.hardware import nearest as nearest_gpu
@@ -81,13 +82,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     if not parts:
         raise BadClaim("has no `models`, `type`, `method` or `memory`; add one")
     verdicts = {verdict for verdict, _ in parts}
-    worst: Verdict = (
-        "refuted"
-        if "refuted" in verdicts
-        else "inconclusive"
-        if "inconclusive" in verdicts
-        else "supported"
-    )
+    worst = all_of(verdicts)
     parts.sort(key=lambda part: ("refuted", "inconclusive", "supported").index(part[0]))
     return Judgement(
         worst,

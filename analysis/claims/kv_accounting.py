@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from analysis.claims import ClaimBase
+from analysis.claims._common import all_of
 from analysis.evidence import BadClaim, Evidence, Judgement, Missing
 from analysis.floor import kv_token_bytes
 from analysis.model import Estimate, Verdict
@@ -100,13 +101,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             f"{claim.arm} holds {show(mine.value, 'tok')} of KV in all, "
             f"{claim.compared_with} {show(theirs.value, 'tok')}: {span(ratio)} x."
         )
-    worst: Verdict = (
-        "refuted"
-        if "refuted" in verdicts
-        else "inconclusive"
-        if "inconclusive" in verdicts
-        else "supported"
-    )
+    worst = all_of(verdicts)
     return Judgement(
         worst,
         tuple(reasons),

@@ -12,8 +12,9 @@ _NAMES = (
 )
 _KEY = re.compile(rf"(?:^|[_.-]){_NAMES}$", re.IGNORECASE)
 _FORMS = (
+    # Group 1 is what stays before the mask.
     # user:password@ of an address
-    re.compile(r"(?<=://)[^/\s@'\"]{1,200}(?=@)"),
+    re.compile(r"()(?<=://)[^/\s@'\"]{1,200}(?=@)"),
     # --api-key VALUE, NAME_TOKEN=VALUE, "password": "VALUE", Authorization: Basic VALUE; a bare
     # number is a count ("tokens: 128"), no secret.
     re.compile(
@@ -32,7 +33,6 @@ def is_secret(key: str) -> bool:
 
 def masked(text: str) -> str:
     """The text with passwords, keys and tokens replaced by `MASK`."""
-    text = _FORMS[0].sub(MASK, text)
-    for form in _FORMS[1:]:
+    for form in _FORMS:
         text = form.sub(rf"\1{MASK}", text)
     return text

@@ -143,7 +143,7 @@ class _Log:
         for name, pattern in _SETTINGS:
             if name not in self.config and (found := pattern.search(line)):
                 text = found[1]
-                self.config[name] = int(text) if text.isdecimal() and len(text) < 16 else text
+                self.config[name] = _plain_number(text)
         if not self.flags and (args := _ARGS.search(line)):
             self.flags = parse_args(args[1])
         if not self.engine and _ENGINE.search(line):
@@ -177,4 +177,10 @@ class _Log:
 def _plain(text: str) -> Scalar:
     if text in ("True", "False", "None"):
         return {"True": True, "False": False, "None": None}[text]
-    return int(text) if text.isdecimal() and len(text) < 16 else text.removeprefix("torch.")
+    found = _plain_number(text)
+    return found.removeprefix("torch.") if isinstance(found, str) else found
+
+
+def _plain_number(text: str) -> int | str:
+    """A count where the text is one; longer digits are a name, and would overflow."""
+    return int(text) if text.isdecimal() and len(text) < 16 else text
