@@ -1,0 +1,202 @@
+"""Study -> the runs to make, in a seeded and interleaved order (pure).
+
+A *session* is one start of the servers of one arm, or of several arms that share a GPU. Repeats
+are dealt out to sessions, and the order of arms and of runs is drawn afresh for each, so that a
+host that drifts (clocks, neighbours, temperature) does not drift along with an arm.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from collectors.errors import BadInput, Problem
+from collectors.study import DIRECT, Arm, Load, Study, Workload
+from collectors.tables import nearest
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What the user wants of a study; empty: all of it."""
+
+    arms: tuple[str, ...] = ()
+    workloads: tuple[str, ...] = ()
+    concurrency: tuple[int, ...] = ()
+    repeats: int | None = None
+    prompts: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run: an arm under a load, once."""
+
+    arm: str
+    workload: str
+    concurrency: int
+    """Requests in flight in all, over the clients of an arm without a router."""
+    prompts: int
+    repeat: int
+    """From 1."""
+    seed: int
+    """Of the prompts: the same for every arm, another for each repeat."""
+    clients: int = 1
+
+    @property
+    def name(self) -> str:
+        """Folder of the run below its arm's."""
+        return f"{self.workload}-c{self.concurrency}-r{self.repeat}"
+
+    @property
+    def cap(self) -> int:
+        """Requests in flight of one client."""
+        return self.concurrency // self.clients
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One start of servers, and the runs they are driven with."""
+
+    start: int
+    """Which start of these arms it is, from 1."""
+    arms: tuple[str, ...]
+    jobs: tuple[Job, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All sessions of a study, in their order."""
+
+    study: Study
+    sessions: tuple[Session, ...]
+    seed: int
+    notes: tuple[str, ...] = ()
+    """What the study asks for and cannot be run as asked, one line each."""
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """All runs, in their order."""
+        return tuple(job for session in self.sessions for job in session.jobs)
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The arms that are run, in the study's order."""
+        used = {name for session in self.sessions for name in session.arms}
+        return tuple(arm for arm in self.study.arm if arm.name in used)
+
+    @property
+    def workloads(self) -> tuple[Workload, ...]:
+        """The workloads that are run, in the study's order."""
+        used = {job.workload for job in self.jobs}
+        return tuple(work for work in self.study.workload if work.name in used)
+
+
+def plan(study: Study, wanted: Selection = Selection()) -> Plan:
+    """The runs of a study, in order.
+
+    A load that the study does not list is run with the number of prompts of the listed load
+    nearest to it, no fewer than four times the requests in flight.
+
+    Raises:
+        BadInput: an arm or workload that the study has not.
+    """
+    arms = _named(wanted.arms, study.arms, "arm", study.name)
+    workloads = _named(wanted.workloads, study.workloads, "workload", study.name)
+    jobs: list[Job] = []
+    notes: dict[str, None] = {}
+    for workload in workloads:
+        for load in _loads(workload, wanted):
+            for arm in arms:
+                if load.arms and arm.name not in load.arms:
+                    continue
+                jobs += _repeats(study, arm, workload, load, wanted, notes)
+    sessions = tuple(_sessions(study, arms, jobs))
+    return Plan(study, sessions, study.seed, tuple(notes))
+
+
+def _named(names: Sequence[str], known: Mapping[str, T], what: str, study: str) -> list[T]:
+    for name in names:
+        if name not in known:
+            raise BadInput(
+                Problem(
+                    f"{what} {name!r}", f"is not in the study {study!r}", todo=nearest(name, known)
+                )
+            )
+    return [item for name, item in known.items() if not names or name in names]
+
+
+def _loads(workload: Workload, wanted: Selection) -> list[Load]:
+    if not wanted.concurrency:
+        return list(workload.loads)
+    found = []
+    for concurrency in dict.fromkeys(wanted.concurrency):
+        same = [load for load in workload.loads if load.concurrency == concurrency]
+        near = min(workload.loads, key=lambda load: abs(load.concurrency - concurrency))
+        found += same or [Load(concurrency, max(near.prompts, 4 * concurrency))]
+    return found
+
+
+def _repeats(
+    study: Study,
+    arm: Arm,
+    workload: Workload,
+    load: Load,
+    wanted: Selection,
+    notes: dict[str, None],
+) -> list[Job]:
+    clients = arm.replicas if arm.router == DIRECT else 1
+    total = clients * -(-load.concurrency // clients)
+    if total != load.concurrency:
+        notes[
+            f"arm {arm.name!r}: {load.concurrency} in flight cannot be shared by {clients} "
+            f"clients; {total} are run, and recorded as {total}"
+        ] = None
+    repeats = wanted.repeats or load.repeats or study.repeats
+    return [
+        Job(
+            arm=arm.name,
+            workload=workload.name,
+            concurrency=total,
+            prompts=wanted.prompts or load.prompts,
+            repeat=repeat,
+            seed=study.seed % 1_000_000 + repeat,
+            clients=clients,
+        )
+        for repeat in range(1, repeats + 1)
+    ]
+
+
+def _sessions(study: Study, arms: Sequence[Arm], jobs: Sequence[Job]) -> Iterable[Session]:
+    groups: dict[tuple[str, str], list[str]] = {}
+    for arm in arms:
+        alone = "" if arm.shares_gpu else arm.name
+        groups.setdefault((arm.shares_gpu, alone), []).append(arm.name)
+    most = max((job.repeat for job in jobs), default=0)
+    starts = min(study.starts or most, most)
+    for start in range(1, starts + 1):
+        draw = random.Random(f"{study.seed}:{start}")  # noqa: S311 - an order, no secret
+        order = list(groups.values())
+        draw.shuffle(order)
+        for members in order:
+            mine = [
+                job for job in jobs if job.arm in members and (job.repeat - 1) % starts == start - 1
+            ]
+            if mine:
+                yield Session(start, tuple(members), tuple(_interleaved(mine, draw)))
+
+
+def _interleaved(jobs: Sequence[Job], draw: random.Random) -> Iterable[Job]:
+    """Repeat by repeat; within one, the loads in a drawn order, and the arms in one for each."""
+    cells: dict[tuple[int, str, int], list[Job]] = {}
+    for job in jobs:
+        cells.setdefault((job.repeat, job.workload, job.concurrency), []).append(job)
+    for repeat in sorted({job.repeat for job in jobs}):
+        mine = [key for key in cells if key[0] == repeat]
+        draw.shuffle(mine)
+        for key in mine:
+            row = cells[key]
+            draw.shuffle(row)
+            yield from row
