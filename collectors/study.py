@@ -152,7 +152,7 @@ def parse_study(table: Mapping[str, Any], file: str) -> Study:
     Raises:
         BadInput: an unknown key, a wrong value or a reference to nothing, in one line.
     """
-    # Each arm, workload and model is read by itself, so that a message can name the one it is about.
+    # Arms, workloads and models are read one by one, so that a message can name the one meant.
     for key in ("arm", "workload"):
         if not isinstance(table.get(key), list) or not table[key]:
             raise BadInput(Problem(file, f"has no [[{key}]]", todo=f"write at least one [[{key}]]"))
