@@ -1,0 +1,319 @@
+"""Makes the runs of a plan: starts servers, drives them, and goes on where it was stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from collectors import rundir, uploading
+from collectors.client import Start
+from collectors.errors import BadInput, CollectError, Problem, ServerFailed
+from collectors.evidence import Watcher
+from collectors.host import Host
+from collectors.keeper import end_strays
+from collectors.progress import Progress, clock
+from collectors.record import Identity, definition
+from collectors.run import Made, make
+from collectors.schedule import Job, Plan, Session
+from collectors.server import READY_SECONDS, Fleet, Starter, somebody_elses
+from collectors.study import Arm
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a campaign goes about it."""
+
+    start: Start
+    """How a client is started."""
+    deadline: float | None = None
+    """`time.monotonic()` after which no run begins."""
+    ready_seconds: float = READY_SECONDS
+    keep_texts: bool = False
+    base_url: str = ""
+    """A server that somebody else runs; empty: the arms' servers are started."""
+    gpus: tuple[int, ...] = ()
+    """GPUs that may be used, by index; none on a host without."""
+
+
+@dataclass(slots=True)
+class Summary:
+    """What became of each run of a plan, by its folder below the study's."""
+
+    whole: list[str] = field(default_factory=list)
+    """Complete before."""
+    made: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    """With the reason."""
+    left: list[str] = field(default_factory=list)
+    """Not begun: interrupted, or out of time."""
+    halves: list[str] = field(default_factory=list)
+    """Put aside: begun by a collector that was killed."""
+    stopped: str = ""
+    """Why the campaign ended early."""
+
+
+class OutOfTime(Exception):
+    """The deadline is near."""
+
+
+class Campaign:
+    """One call of `collect` over one plan."""
+
+    def __init__(
+        self, plan: Plan, host: Host, identity: Identity, settings: Settings, progress: Progress
+    ) -> None:
+        """Nothing is started yet.
+
+        Args:
+            plan: What to run.
+            host: Where.
+            identity: What goes into every record.
+            settings: How.
+            progress: Told how far it is.
+        """
+        self._plan = plan
+        self._host = host
+        self._identity = identity
+        self._settings = settings
+        self._progress = progress
+        self._study = host.results / plan.study.name
+        self._mark = str(self._study.resolve())
+        self._longest: dict[tuple[str, int], float] = {}
+        self.summary = Summary()
+
+    def run(self) -> Summary:
+        """Make every run that is not complete.
+
+        Raises:
+            BadInput: another collector is at work, or complete runs were made another way.
+        """
+        with rundir.locked(self._study):
+            end_strays(self._mark)
+            for arm in self._plan.arms:
+                halves = rundir.mark_halves(self._study / arm.name)
+                self.summary.halves += [self._name(path) for path in halves]
+            todo = self._todo()
+            self.summary.left = [self._key(job) for job in self._plan.jobs if job in todo]
+            self._progress.runs = len(todo)
+            try:
+                for session in self._plan.sessions:
+                    jobs = [job for job in session.jobs if job in todo]
+                    if jobs:
+                        self._session(session, jobs)
+            except OutOfTime:
+                self.summary.stopped = "no time was left for another run (--deadline)"
+            except KeyboardInterrupt:
+                self.summary.stopped = "interrupted"
+            except OSError as error:
+                where = f" ({error.filename})" if error.filename else ""
+                self.summary.stopped = f"{error.strerror or error}{where}"
+            finally:
+                self._progress.close()
+        return self.summary
+
+    def _todo(self) -> set[Job]:
+        """The runs that are not complete; complete ones must be of the same definition."""
+        todo = set()
+        for job in self._plan.jobs:
+            folder = self._folder(job)
+            if rundir.whole(folder):
+                todo.add(job)
+                continue
+            before = (rundir.read_record(folder) or {}).get("definition")
+            now = definition(self._plan.study, self._host, job)
+            if before != now:
+                keys = _differing(before, now)
+                raise BadInput(
+                    Problem(
+                        self._name(folder),
+                        f"was made in another way ({', '.join(keys)} differ)",
+                        "runs of one study made alike",
+                        "give another folder with --results, or rename this one",
+                    )
+                )
+            self.summary.whole.append(self._key(job))
+        return todo
+
+    def _session(self, session: Session, jobs: Sequence[Job]) -> None:
+        """Start the arms that still have runs, make them, stop the arms."""
+        # Arms that share a GPU stay up together even if only one has runs left: the other's
+        # memory is a condition of the measurement.
+        self._in_time(None)
+        fleets: dict[str, Fleet] = {}
+        watchers: dict[str, Watcher] = {}
+        try:
+            for name in session.arms:
+                self._up(self._plan.study.arms[name], session, jobs, fleets, watchers)
+            again = set(fleets)
+            for job in jobs:
+                if job.arm not in fleets:
+                    continue
+                self._in_time(job)
+                made = self._one(job, fleets[job.arm], watchers[job.arm])
+                if made.outcome.state == "complete" or fleets[job.arm].dead() is None:
+                    continue
+                self._down(job.arm, fleets, watchers)
+                if job.arm in again:
+                    again.discard(job.arm)
+                    rest = [other for other in jobs if self._key(other) in self.summary.left]
+                    arm = self._plan.study.arms[job.arm]
+                    self._up(arm, session, rest, fleets, watchers)
+        finally:
+            for name in list(fleets):
+                self._down(name, fleets, watchers)
+        self._upload(jobs)
+
+    def _up(
+        self,
+        arm: Arm,
+        session: Session,
+        jobs: Sequence[Job],
+        fleets: dict[str, Fleet],
+        watchers: dict[str, Watcher],
+    ) -> None:
+        """Start an arm; if it does not start, its runs of this session have failed."""
+        stem = self._logs(arm, session)
+        watcher = Watcher(stem, arm.telemetry)
+        starter = Starter(
+            self._host,
+            self._plan.study,
+            self._mark,
+            self._progress.tell,
+            self._settings.ready_seconds,
+        )
+        try:
+            if self._settings.base_url:
+                fleets[arm.name] = somebody_elses(arm, self._settings.base_url)
+            else:
+                fleets[arm.name] = starter.fleet(arm, stem, self._settings.gpus, watcher.extra)
+        except ServerFailed as error:
+            watcher.close()
+            for job in jobs:
+                if job.arm == arm.name:
+                    self._failed(job, str(error))
+            self._progress.tell(str(error))
+            return
+        except BaseException:
+            watcher.close()
+            raise
+        watchers[arm.name] = watcher
+        mine = [job for job in jobs if job.arm == arm.name]
+        if mine:
+            self._warm_up(max(mine, key=lambda job: job.concurrency), fleets[arm.name], stem)
+
+    def _down(self, name: str, fleets: dict[str, Fleet], watchers: dict[str, Watcher]) -> None:
+        self._progress.tell(f"{name}: stops")
+        try:
+            fleets.pop(name).stop()
+        finally:
+            if name in watchers:
+                watchers.pop(name).close()
+
+    def _logs(self, arm: Arm, session: Session) -> Path:
+        """Stem of the files of one start: the whole logs, what watches it, the warm-up."""
+        folder = self._study / arm.name / ".servers"
+        folder.mkdir(parents=True, exist_ok=True)
+        tries = 1
+        while list(folder.glob(f"{session.start}.{tries}-*")):
+            tries += 1
+        return folder / f"{session.start}.{tries}"
+
+    def _warm_up(self, job: Job, fleet: Fleet, stem: Path) -> None:
+        """Drive a fresh server with other prompts than any that are measured."""
+        self._progress.tell(f"{job.arm}: warm-up with {job.concurrency} prompts")
+        make(
+            self._plan,
+            self._host,
+            self._identity,
+            _warm(job),
+            fleet,
+            None,
+            self._settings.start,
+            stem.parent / f"{stem.name}-warmup",
+        )
+
+    def _one(self, job: Job, fleet: Fleet, watcher: Watcher) -> Made:
+        arms = [arm.name for arm in self._plan.arms]
+        self._progress.begins(
+            f"arm {job.arm} ({arms.index(job.arm) + 1} of {len(arms)}), {job.name}"
+        )
+        began = time.monotonic()
+        made = make(
+            self._plan,
+            self._host,
+            self._identity,
+            job,
+            fleet,
+            watcher,
+            self._settings.start,
+            self._folder(job),
+            keep_texts=self._settings.keep_texts,
+        )
+        took = time.monotonic() - began
+        key = (job.workload, job.concurrency)
+        self._longest[key] = max(self._longest.get(key, 0.0), took)
+        if made.outcome.state == "complete":
+            self.summary.left.remove(self._key(job))
+            self.summary.made.append(self._key(job))
+        else:
+            self._failed(job, made.outcome.reason)
+        note = f": {made.outcome.reason}" if made.outcome.reason else ""
+        self._progress.ends(f"{self._key(job)}: {made.outcome.state} after {clock(took)}{note}")
+        return made
+
+    def _failed(self, job: Job, reason: str) -> None:
+        key = self._key(job)
+        if key in self.summary.left:
+            self.summary.left.remove(key)
+        self.summary.failed[key] = reason
+
+    def _in_time(self, job: Job | None) -> None:
+        """Raises OutOfTime: the deadline would come before the run's end, as far as is known."""
+        if self._settings.deadline is None:
+            return
+        longest = 0.0 if job is None else self._longest.get((job.workload, job.concurrency), 0.0)
+        if time.monotonic() + longest > self._settings.deadline:
+            raise OutOfTime
+
+    def _upload(self, jobs: Sequence[Job]) -> None:
+        """Copy the session's runs to where the user wants them, and compare."""
+        if not self._host.upload:
+            return
+        for job in jobs:
+            folder = self._folder(job)
+            if not rundir.whole(folder):
+                try:
+                    uploading.send(folder, self._host.upload, self._key(job))
+                except CollectError as error:
+                    self.summary.failed[f"upload of {self._key(job)}"] = str(error)
+                    self._progress.tell(str(error))
+
+    def _folder(self, job: Job) -> Path:
+        return self._study / job.arm / job.name
+
+    def _key(self, job: Job) -> str:
+        return f"{self._plan.study.name}/{job.arm}/{job.name}"
+
+    def _name(self, folder: Path) -> str:
+        return folder.relative_to(self._host.results).as_posix()
+
+
+def _warm(job: Job) -> Job:
+    """A run of a server that has just started: one wave of prompts that no measured run sends."""
+    return Job(
+        arm=job.arm,
+        workload=job.workload,
+        concurrency=job.concurrency,
+        prompts=job.concurrency,
+        repeat=0,
+        seed=job.seed + 500_000,
+        clients=job.clients,
+    )
+
+
+def _differing(before: object, now: Mapping[str, object]) -> list[str]:
+    if not isinstance(before, dict):
+        return ["its definition"]
+    return sorted(key for key in {*before, *now} if before.get(key) != now.get(key))

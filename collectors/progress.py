@@ -1,0 +1,85 @@
+"""What the user sees while runs are made: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TextIO
+
+_WIDTH = 24
+
+
+def clock(seconds: float) -> str:
+    """Hours, minutes and seconds: 1:02:03."""
+    whole = max(0, round(seconds))
+    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a campaign is."""
+
+    runs: int
+    """To be made in all."""
+    estimate: float | None = None
+    """Seconds all of it may take, guessed beforehand."""
+    stream: TextIO = field(default_factory=lambda: sys.stderr)
+    now: Callable[[], float] = time.monotonic
+    _began: float = 0.0
+    _done: int = 0
+    _at: str = ""
+
+    def __post_init__(self) -> None:
+        """Start the clock."""
+        self._began = self.now()
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that the rest may take: by the runs so far, else by the estimate."""
+        spent = self.now() - self._began
+        if self._done:
+            return spent / self._done * (self.runs - self._done)
+        return None if self.estimate is None else max(self.estimate - spent, 0)
+
+    def tell(self, line: str) -> None:
+        """A line that stays."""
+        self._clear()
+        self.stream.write(f"{line}\n")
+        self.stream.flush()
+        self._draw()
+
+    def begins(self, at: str) -> None:
+        """A run begins: "arm awq (2 of 3), sharegpt-c10-r1"."""
+        self._at = f"run {self._done + 1} of {self.runs}: {at}"
+        if self.stream.isatty():
+            self._draw()
+        else:
+            self.tell(f"{self._at}; {self._times()}")
+
+    def ends(self, line: str) -> None:
+        """The run is over."""
+        self._done += 1
+        self.tell(line)
+
+    def close(self) -> None:
+        """Leave the terminal clean."""
+        self._clear()
+        self._at = ""
+
+    def _times(self) -> str:
+        spent = f"{clock(self.now() - self._began)} elapsed"
+        return spent if self.left is None else f"{spent}, about {clock(self.left)} left"
+
+    def _draw(self) -> None:
+        if self._at and self.stream.isatty():
+            full = _WIDTH * self._done // max(self.runs, 1)
+            bar = "█" * full + "░" * (_WIDTH - full)
+            self.stream.write(f"\r\033[K{bar} {self._at}; {self._times()}")
+            self.stream.flush()
+
+    def _clear(self) -> None:
+        if self._at and self.stream.isatty():
+            self.stream.write("\r\033[K")
+            self.stream.flush()

@@ -1,0 +1,151 @@
+"""One run: empty the prefix cache, watch, drive, gather the evidence, seal the folder."""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from collectors import commands, record, rundir
+from collectors.client import Start, drive
+from collectors.evidence import Watcher
+from collectors.host import Host
+from collectors.http import get, post
+from collectors.judge_run import Outcome, drop_texts, outcome
+from collectors.record import Identity
+from collectors.schedule import Job, Plan
+from collectors.server import Fleet
+
+_SERVED = re.compile(r"^vllm:request_success_total\{[^}]*\} ([0-9.e+]+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A run's folder and how it ended."""
+
+    folder: Path
+    outcome: Outcome
+
+
+def make(
+    plan: Plan,
+    host: Host,
+    identity: Identity,
+    job: Job,
+    fleet: Fleet,
+    watcher: Watcher | None,
+    start: Start,
+    final: Path,
+    *,
+    keep_texts: bool = False,
+) -> Made:
+    """Make a run against servers that are ready.
+
+    Args:
+        plan: The run's plan.
+        host: Where.
+        identity: What every record says.
+        job: The run.
+        fleet: Its servers.
+        watcher: What watches them; None: nothing (a warm-up).
+        start: How a client is started.
+        final: The run's folder when it is whole.
+        keep_texts: Keep generated texts even if the weights are random.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    study = plan.study
+    order = plan.jobs.index(job) + 1 if job in plan.jobs else 0
+    entry = record.opening(study, host, job, identity, order) | record.fleet(fleet)
+    part = rundir.open_part(final, entry)
+    names = [f"bench-{n}.json" if job.clients > 1 else "bench.json" for n in range(job.clients)]
+    calls = []
+    for number, name in enumerate(names):
+        command = commands.client(
+            host,
+            study,
+            fleet.arm,
+            study.workloads[job.workload],
+            job,
+            url=fleet.fronts[number % len(fleet.fronts)],
+            folder=str(part),
+            file=name,
+            number=number,
+        )
+        calls.append((command, part / name.replace("bench", "client").replace("json", "log")))
+    emptied = [_empty_prefix_cache(engine.url) for engine in fleet.engines]
+    served = [_served(engine.url) for engine in fleet.engines]
+    logs = {each.log: each.log.stat().st_size for each in fleet.parts if each.log}
+    if watcher is not None:
+        watcher.begin(part, fleet)
+    began, clock = time.time(), time.monotonic()
+    try:
+        driven = drive(calls, start, fleet.dead)
+    finally:
+        seconds = time.monotonic() - clock
+        evidence = watcher.end(part, fleet, began, time.time()) if watcher is not None else {}
+    _cut_logs(fleet, logs, part)
+    result = outcome(driven, [part / name for name in names], job.prompts)
+    texts = 0
+    if commands.random_weights(host, study) and not keep_texts:
+        texts = sum(drop_texts(part / name) for name in names)
+    entry |= {
+        "state": result.state,
+        "reason": result.reason,
+        "completed": result.completed,
+        "failed": result.failed,
+        "started": round(began, 3),
+        "ended": round(began + seconds, 3),
+        "seconds": round(seconds, 3),
+        "clients": [
+            {**record.command(command), "status": status}
+            for (command, _), status in zip(calls, driven.statuses, strict=True)
+        ],
+        "prefix_cache_emptied": all(emptied),
+        "requests_by_server": {
+            engine.name: _difference(before, _served(engine.url))
+            for engine, before in zip(fleet.engines, served, strict=True)
+        },
+        "generated_texts_left_out": texts,
+        "evidence": evidence,
+    }
+    return Made(rundir.close_part(part, entry), result)
+
+
+def _empty_prefix_cache(url: str) -> bool:
+    """Whether the server forgot the prompts it has seen."""
+    with suppress(OSError):
+        post(f"{url}/reset_prefix_cache")
+        return True
+    return False
+
+
+def _served(url: str) -> int | None:
+    """Requests that a server has finished; None where it does not count."""
+    try:
+        found = _SERVED.findall(get(f"{url}/metrics"))
+    except OSError:
+        return None
+    return round(sum(map(float, found))) if found else None
+
+
+def _difference(before: int | None, after: int | None) -> int | None:
+    return after - (before or 0) if after is not None else None
+
+
+def _cut_logs(fleet: Fleet, sizes: dict[Path, int], part: Path) -> None:
+    """Each server's log of its start and of this run; what lies between is other runs'."""
+    for engine in fleet.parts:
+        if engine.log is None:
+            continue
+        name = "server.log" if engine.name == "server" else f"{engine.name}.log"
+        with engine.log.open("rb") as file:
+            head = file.read(min(sizes[engine.log], engine.log_ready))
+            left_out = sizes[engine.log] - len(head)
+            file.seek(sizes[engine.log])
+            mine = file.read()
+        note = f"[{left_out} bytes of other runs left out]\n".encode() if left_out else b""
+        (part / name).write_bytes(head + note + mine)
