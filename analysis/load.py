@@ -7,7 +7,8 @@ from pathlib import Path
 
 from analysis.dataset import Dataset, Study
 from analysis.grouping import build_study
-from analysis.model import Record, Skipped
+from analysis.model import Record, Run, Skipped
+from analysis.run_folders import gathered
 from analysis.scan import scan
 from analysis.study import BadInput, StudySpec, nearest, read_study, read_toml
 
@@ -25,7 +26,7 @@ def load(root: Path, *, jobs: int = 1, only: Collection[str] = ()) -> Dataset:
     Raises:
         BadInput: `only` names a study that is not there.
     """
-    records = scan(root, jobs=jobs)
+    records = gathered(scan(root, jobs=jobs))
     folders = _study_folders(root)
     groups: dict[str, list[Record]] = {folder: [] for folder in folders}
     skipped: list[Skipped] = []
@@ -106,13 +107,19 @@ def _study(
             if prefix + name not in refused:
                 skipped.append(Skipped(prefix + name, str(error)))
     return build_study(
-        spec.name or folder or HERE,
+        spec.name or folder or _collected(records) or HERE,
         spec,
         records,
         folder=folder,
         claims=claims,
         claims_file=f"{prefix}claims.toml",
     )
+
+
+def _collected(records: Sequence[Record]) -> str:
+    """The study that a collector made all these runs for; empty where there is not one."""
+    names = {str(record.config.get("study", "")) for record in records if isinstance(record, Run)}
+    return names.pop() if len(names) == 1 else ""
 
 
 def _claim_tables(path: Path) -> list[Mapping[str, object]]:

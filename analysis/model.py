@@ -127,6 +127,80 @@ class Requests:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Steps:
+    """Engine steps as the server itself counted them, one entry a step, in the order of time."""
+
+    source: Source
+    engine: str
+    """Which engine of the run."""
+    clock: Floats
+    """When each ended: the host's monotonic clock in seconds, which a client on the same host
+    reads as well (`Requests.start`)."""
+    running: Ints
+    waiting: Ints
+    """Requests that wait for a slot after the step was scheduled."""
+    prompt: Ints
+    """Tokens of prompts whose first token the step brought."""
+    generated: Ints
+    """Tokens that the step generated."""
+    preempted: Ints
+    kv_use: Floats
+    """Share of the KV cache in use; NaN where the server does not say."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ServerTimes:
+    """What the server says of each request, in seconds; shapes (n,). NaN where it does not say."""
+
+    source: Source
+    request: tuple[str, ...]
+    """Ids as the server has them: the client's prefix, its number, a choice."""
+    queue: Floats
+    """From arrival in the engine to the first scheduling."""
+    prefill: Floats
+    """From the first scheduling to the first token."""
+    decode: Floats
+    """From the first token to the last; what a preempted request waits again is in it."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Counters:
+    """A server's /metrics at one moment."""
+
+    source: Source
+    engine: str
+    when: Literal["before", "after"]
+    values: Mapping[str, float]
+    """By series, labels included, as the text has them."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ServerSide:
+    """What the servers of a run tell of it."""
+
+    steps: tuple[Steps, ...] = ()
+    """One an engine."""
+    times: tuple[ServerTimes, ...] = ()
+    counters: tuple[Counters, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Collected:
+    """A collector's record of a run: what was run, and whether it was run to its end."""
+
+    source: Source
+    state: str
+    """ "complete", "failed", "running" or "interrupted"."""
+    reason: str
+    arm: str
+    workload: str
+    concurrency: int
+    """Requests in flight in all, over all clients."""
+    config: Mapping[str, Scalar]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Run:
     """One benchmark run at the best level its file allows."""
 
@@ -139,6 +213,8 @@ class Run:
     config: Mapping[str, Scalar] = field(default_factory=dict)
     """Every other key of the file, unknown ones included: server, client and metadata."""
     requests: Requests | None = None
+    server: ServerSide | None = None
+    """Where a collector kept it."""
     arm: str = ""
     workload: str = ""
     concurrency: int | None = None
@@ -200,7 +276,20 @@ class ModelShape:
     """As the file has it: untrusted, but checked to describe a model."""
 
 
-Record = Run | Startup | Lengths | Quoted | HelpText | ModelShape | Skipped | Ignored
+Record = (
+    Run
+    | Startup
+    | Lengths
+    | Quoted
+    | HelpText
+    | ModelShape
+    | Collected
+    | Steps
+    | ServerTimes
+    | Counters
+    | Skipped
+    | Ignored
+)
 """What a format reader may return."""
 
 

@@ -31,6 +31,16 @@ CLIENT_KEYS = frozenset(
         "max_concurrent_requests",
         "rtfx",
         "run_number",
+        "arm",
+        "collect",
+        "collector",
+        "in_flight_total",
+        "order",
+        "order_seed",
+        "prefix_cache_emptied",
+        "repeat",
+        "study",
+        "workload",
     }
 )
 """Keys of a result file that say nothing about the server."""
