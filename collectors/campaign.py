@@ -17,7 +17,7 @@ from collectors.progress import Progress, clock
 from collectors.record import Identity, definition
 from collectors.run import Made, make
 from collectors.schedule import Job, Plan, Session
-from collectors.server import READY_SECONDS, Fleet, Starter, somebody_elses
+from collectors.server import READY_SECONDS, Fleet, Starter, at_once, somebody_elses
 from collectors.study import Arm
 
 
@@ -80,6 +80,7 @@ class Campaign:
         self._progress = progress
         self._study = host.results / plan.study.name
         self._mark = str(self._study.resolve())
+        self._stems: dict[str, Path] = {}
         self._longest: dict[tuple[str, int], float] = {}
         self.summary = Summary()
 
@@ -143,9 +144,26 @@ class Campaign:
         self._in_time(None)
         fleets: dict[str, Fleet] = {}
         watchers: dict[str, Watcher] = {}
+        starter = Starter(
+            self._host,
+            self._plan.study,
+            self._mark,
+            self._progress.tell,
+            self._settings.ready_seconds,
+        )
         try:
-            for name in session.arms:
-                self._up(self._plan.study.arms[name], session, jobs, fleets, watchers)
+            # Arms that share a GPU fix their room for KV, so that they cannot take it from each
+            # other: they start at the same time.
+            at_once(
+                lambda name: self._up(
+                    starter, self._plan.study.arms[name], session, jobs, fleets, watchers
+                ),
+                session.arms,
+                len(session.arms),
+                starter.cancel,
+            )
+            for name in sorted(fleets):
+                self._warm_up(name, jobs, fleets[name], self._stems[name])
             again = set(fleets)
             for job in jobs:
                 if job.arm not in fleets:
@@ -159,7 +177,9 @@ class Campaign:
                     again.discard(job.arm)
                     rest = [other for other in jobs if self._key(other) in self.summary.left]
                     arm = self._plan.study.arms[job.arm]
-                    self._up(arm, session, rest, fleets, watchers)
+                    self._up(starter, arm, session, rest, fleets, watchers)
+                    if job.arm in fleets:
+                        self._warm_up(job.arm, rest, fleets[job.arm], self._stems[job.arm])
         finally:
             for name in list(fleets):
                 self._down(name, fleets, watchers)
@@ -167,6 +187,7 @@ class Campaign:
 
     def _up(
         self,
+        starter: Starter,
         arm: Arm,
         session: Session,
         jobs: Sequence[Job],
@@ -174,15 +195,8 @@ class Campaign:
         watchers: dict[str, Watcher],
     ) -> None:
         """Start an arm; if it does not start, its runs of this session have failed."""
-        stem = self._logs(arm, session)
+        stem = self._stems[arm.name] = self._logs(arm, session)
         watcher = Watcher(stem, arm.telemetry)
-        starter = Starter(
-            self._host,
-            self._plan.study,
-            self._mark,
-            self._progress.tell,
-            self._settings.ready_seconds,
-        )
         try:
             if self._settings.base_url:
                 fleets[arm.name] = somebody_elses(arm, self._settings.base_url)
@@ -199,9 +213,6 @@ class Campaign:
             watcher.close()
             raise
         watchers[arm.name] = watcher
-        mine = [job for job in jobs if job.arm == arm.name]
-        if mine:
-            self._warm_up(max(mine, key=lambda job: job.concurrency), fleets[arm.name], stem)
 
     def _down(self, name: str, fleets: dict[str, Fleet], watchers: dict[str, Watcher]) -> None:
         self._progress.tell(f"{name}: stops")
@@ -220,8 +231,12 @@ class Campaign:
             tries += 1
         return folder / f"{session.start}.{tries}"
 
-    def _warm_up(self, job: Job, fleet: Fleet, stem: Path) -> None:
+    def _warm_up(self, name: str, jobs: Sequence[Job], fleet: Fleet, stem: Path) -> None:
         """Drive a fresh server with other prompts than any that are measured."""
+        mine = [job for job in jobs if job.arm == name]
+        if not mine:
+            return
+        job = max(mine, key=lambda job: job.concurrency)
         self._progress.tell(f"{job.arm}: warm-up with {job.concurrency} prompts")
         make(
             self._plan,

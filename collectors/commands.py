@@ -73,6 +73,8 @@ def router(host: Host, arm: Arm, *, port: int, workers: Sequence[str], prometheu
     words = [*host.router, "--worker-urls", *workers, "--policy", arm.router]
     words += ["--host", ADDRESS, "--port", str(port)]
     words += ["--prometheus-host", ADDRESS, "--prometheus-port", str(prometheus)]
+    # The replicas are ready before it starts; it would look again only after half a minute.
+    words += ["--worker-startup-check-interval", "1"]
     return Command((*words, *arm.router_flags), dict(_QUIET))
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from collectors import commands
 from collectors.commands import ADDRESS, Command
@@ -14,7 +17,7 @@ from collectors.errors import Problem, ServerFailed
 from collectors.host import Host
 from collectors.http import answers, free_port, get
 from collectors.process import Process, telling_lines
-from collectors.study import DIRECT, Arm, Study
+from collectors.study import DIRECT, Arm, Study, fixes_kv
 
 READY_SECONDS = 1800.0
 """A first start may download weights and compile kernels."""
@@ -25,8 +28,8 @@ FIRST_PORT = 18100
 _KV_IN_LOG = re.compile(r"KV cache size: ([\d,]+) tokens")
 _KV_IN_METRICS = re.compile(r"^vllm:cache_config_info\{(?P<labels>.*)\}", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
-_FIXES_KV = ("--num-gpu-blocks-override", "--kv-cache-memory-bytes")
 
+T = TypeVar("T")
 Tell = Callable[[str], None]
 
 
@@ -103,6 +106,10 @@ class Fleet:
             process.stop()
 
 
+class Cancelled(Exception):
+    """Servers are not wanted any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Starter:
     """How servers are started here."""
@@ -113,6 +120,14 @@ class Starter:
     """Whose they are: see `keeper.strays`."""
     tell: Tell
     ready_seconds: float = READY_SECONDS
+    _ports: set[int] = field(default_factory=set)
+    """Given away, though nothing may listen there yet."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def cancel(self) -> None:
+        """Let go of every server that is still starting."""
+        self._cancelled.set()
 
     def fleet(
         self,
@@ -121,7 +136,10 @@ class Starter:
         gpus: Sequence[int] = (),
         extra: Callable[[int], Extra] = lambda replica: Extra(),
     ) -> Fleet:
-        """Start an arm's servers one after another, make their KV equal, then its router.
+        """Start an arm's servers, make their KV equal, then start its router.
+
+        Replicas start one after another, since each takes what it finds free; at once where a
+        flag fixes their room for KV.
 
         Args:
             arm: What is served.
@@ -133,9 +151,14 @@ class Starter:
             ServerFailed: one did not start; all others are stopped.
         """
         engines: list[Engine] = []
+
+        def start(replica: int) -> None:
+            engines.append(self._engine(arm, replica, logs, gpus, extra(replica)))
+
         try:
-            for replica in range(arm.replicas):
-                engines.append(self._engine(arm, replica, logs, gpus, extra(replica)))
+            fixed = fixes_kv((*self.study.servers.flags, *arm.flags))
+            at_once(start, range(arm.replicas), arm.replicas if fixed else 1, self.cancel)
+            engines.sort(key=lambda engine: engine.name)
             if arm.replicas > 1:
                 engines = self._equal(arm, engines, logs, gpus, extra)
             router = None
@@ -170,7 +193,7 @@ class Starter:
 
     def _router(self, arm: Arm, engines: Sequence[Engine], logs: Path) -> Engine:
         port = self._port()
-        prometheus = free_port(port + 1)
+        prometheus = self._port()
         command = commands.router(
             self.host,
             arm,
@@ -193,6 +216,8 @@ class Starter:
         process = Process(command, log, self.mark)
         try:
             while not answers(f"http://{ADDRESS}:{port}/health"):
+                if self._cancelled.is_set():
+                    raise Cancelled
                 if process.status is not None:
                     raise ServerFailed(_died(arm, name, process, "while it started"))
                 if time.monotonic() - began > self.ready_seconds:
@@ -212,7 +237,10 @@ class Starter:
         return process, seconds
 
     def _port(self) -> int:
-        return free_port(self.host.port or FIRST_PORT)
+        with self._lock:
+            port = free_port(max(self._ports, default=(self.host.port or FIRST_PORT) - 1) + 1)
+            self._ports.add(port)
+            return port
 
     def _equal(
         self,
@@ -238,7 +266,7 @@ class Starter:
         shown = " and ".join(f"{size:,}" for size in sizes)
         self.tell(f"{arm.name}: replicas hold {shown} tokens of KV; all get {least:,}")
         block = next((engine.kv.block for engine in engines if engine.kv), None)
-        if block is None or any(word.startswith(_FIXES_KV) for word in arm.flags):
+        if block is None or fixes_kv((*self.study.servers.flags, *arm.flags)):
             raise ServerFailed(
                 Problem(
                     f"arm {arm.name!r}",
@@ -262,6 +290,29 @@ class Starter:
                 Problem(f"arm {arm.name!r}", f"replicas still differ in KV: {sorted(now)} tokens")
             )
         return engines
+
+
+def at_once(
+    work: Callable[[T], None], items: Iterable[T], most: int, cancel: Callable[[], None]
+) -> None:
+    """Do the work for all items, at most so many at a time.
+
+    A failure leaves the others alone; an interruption cancels them.
+
+    Raises:
+        Whatever the first failure raised, when no work goes on any more.
+    """
+    with ThreadPoolExecutor(max(most, 1)) as pool:
+        waiting = [pool.submit(work, item) for item in items]
+        try:
+            wait(waiting)
+        except BaseException:
+            for one in waiting:
+                one.cancel()
+            cancel()
+            raise
+    for one in waiting:
+        one.result()
 
 
 def somebody_elses(arm: Arm, url: str) -> Fleet:

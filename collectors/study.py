@@ -22,6 +22,9 @@ SHIPPED = Path(__file__).parent / "studies"
 DIRECT = "direct"
 """Pseudo-policy: no router; every replica is driven by a client of its own at the same time."""
 
+FIXES_KV = ("--kv-cache-memory-bytes", "--num-gpu-blocks-override")
+"""Flags of `vllm serve` that say how much room there is for KV."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -86,7 +89,8 @@ class Arm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A policy of the router in front of the replicas, or "direct"."""
     router_flags: tuple[str, ...] = ()
     shares_gpu: str = ""
-    """Arms with the same word stay up together on one GPU and are driven in turn."""
+    """Arms with the same word stay up together on the same GPUs and are driven in turn, which
+    interleaves them without restarts; each must fix its room for KV by a flag."""
     telemetry: bool = True
     """Whether anything watches the servers while they are driven."""
     about: str = ""
@@ -210,7 +214,7 @@ def _check(study: Study, file: str) -> None:
             raise BadInput(Problem(f"{file}, {what} {name!r}", "stands twice", todo="rename one"))
     _positive(study, file)
     for arm in study.arm:
-        _check_arm(arm, f"{file}, arm {arm.name!r}")
+        _check_arm(study, arm, f"{file}, arm {arm.name!r}")
     for workload in study.workload:
         at = f"{file}, workload {workload.name!r}"
         if not workload.loads:
@@ -231,7 +235,7 @@ def _check(study: Study, file: str) -> None:
                     )
 
 
-def _check_arm(arm: Arm, at: str) -> None:
+def _check_arm(study: Study, arm: Arm, at: str) -> None:
     if arm.replicas > 1 and not arm.router:
         raise BadInput(
             Problem(
@@ -256,14 +260,19 @@ def _check_arm(arm: Arm, at: str) -> None:
                 f"{arm.replicas}, one a replica",
             )
         )
-    if arm.shares_gpu and (arm.replicas > 1 or arm.gpus > 1):
+    if arm.shares_gpu and not fixes_kv((*study.servers.flags, *arm.flags)):
         raise BadInput(
             Problem(
                 at,
-                "shares a GPU although it takes several",
-                todo="drop shares_gpu, or serve it from one GPU",
+                "shares a GPU, and what it finds free there becomes its KV cache",
+                f"its room fixed by one of {', '.join(FIXES_KV)}",
             )
         )
+
+
+def fixes_kv(flags: Iterable[str]) -> bool:
+    """Whether flags of a server say how much room there is for KV."""
+    return any(word.partition("=")[0] in FIXES_KV for word in flags)
 
 
 def _positive(study: Study, file: str) -> None:
