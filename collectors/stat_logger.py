@@ -122,7 +122,9 @@ class StepLogger(_Base):  # type: ignore[misc]
             self._switch_off(error)
 
     def _take(self, state: Any, tokens: Any) -> None:
-        counts, events, queue = _NO_TOKENS, _NO_EVENTS, _NO_STATE
+        counts: tuple[Any, ...] = _NO_TOKENS
+        events: tuple[Any, ...] = _NO_EVENTS
+        queue: tuple[Any, ...] = _NO_STATE
         if tokens is not None:
             by_source = getattr(tokens, "prompt_token_stats", None)
             counts = (
@@ -175,15 +177,21 @@ def _request(values: tuple[Any, ...]) -> str:
     reason = getattr(request, "finish_reason", None)
     line = {
         "t": round(at, 6),
-        "id": getattr(request, "request_id", None),
-        "queue": getattr(request, "queued_time", None),
-        "prefill": getattr(request, "prefill_time", None),
-        "decode": getattr(request, "decode_time", None),
-        "inference": getattr(request, "inference_time", None),
-        "e2e": getattr(request, "e2e_latency", None),
+        "id": str(getattr(request, "request_id", None) or ""),
+        "queue": _seconds(request, "queued_time"),
+        "prefill": _seconds(request, "prefill_time"),
+        "decode": _seconds(request, "decode_time"),
+        "inference": _seconds(request, "inference_time"),
+        "e2e": _seconds(request, "e2e_latency"),
         "prompt": getattr(request, "num_prompt_tokens", None),
         "cached": getattr(request, "num_cached_tokens", None),
         "gen": getattr(request, "num_generation_tokens", None),
         "reason": None if reason is None else str(reason),
     }
     return json.dumps(line, separators=(",", ":")) + "\n"
+
+
+def _seconds(request: Any, name: str) -> float | None:
+    # A moment that an aborted request never came to is 0, which makes what ends there negative.
+    value = getattr(request, name, None)
+    return value if value is not None and value >= 0 else None
