@@ -1,8 +1,8 @@
 """Files of prompts, read and sampled as `vllm bench serve` does.
 
 ShareGPT (JSON) and custom prompts (JSONL). The draw is the client's own: the same seed, the same
-shuffle, the same filter of lengths (`is_valid_sequence` in vLLM's benchmarks/datasets), so that what
-is told here is what will be sent.
+shuffle, the same filter of lengths (`is_valid_sequence` in vLLM's benchmarks/datasets), so that
+what is told here is what will be sent.
 """
 
 from __future__ import annotations
@@ -79,10 +79,11 @@ def load(path: Path) -> tuple[Pair, ...] | Problem:
         return Problem(what, f"{error.strerror}: {path}", todo="name its file: --dataset NAME=PATH")
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
         return Problem(
-            what, f"cannot be read: {str(error)[:160]}",
+            what,
+            f"cannot be read: {str(error)[:160]}",
             "ShareGPT's JSON (a list of conversations), or .jsonl with a prompt a line",
             "fetch it again, or name another file",
-        )  # fmt: skip
+        )
     return tuple(
         Pair(entry.conversations[0].value, entry.conversations[1].value)
         for entry in found
@@ -134,7 +135,7 @@ def sample(
         if len(chosen) >= prompts:
             break
         batch = order[start : start + _BATCH]
-        for pair, request in zip(batch, _counted(batch, count, output_len), strict=True):
+        for request in _counted(batch, count, output_len):
             if len(chosen) >= prompts:
                 break
             looked_at += 1
@@ -165,14 +166,18 @@ def quick_look(path: Path) -> Problem | None:
             head = file.read(4096).lstrip()
     except OSError as error:
         return Problem(
-            f"dataset {path.name}", f"{error.strerror}: {path}",
+            f"dataset {path.name}",
+            f"{error.strerror}: {path}",
             todo="fetch it, or name its file: --dataset NAME=PATH",
-        )  # fmt: skip
+        )
     if not head:
         return Problem(f"dataset {path.name}", "is empty", todo="fetch it again")
     if path.suffix == ".json" and head[:1] != b"[":
         told = head[:40].decode("utf-8", "replace").splitlines()[0]
         return Problem(
-            f"dataset {path.name}", f"begins with {told!r}", "a JSON list", "fetch it again: a page or pointer?"
+            f"dataset {path.name}",
+            f"begins with {told!r}",
+            "a JSON list",
+            "fetch it again: a page or pointer?",
         )
     return None

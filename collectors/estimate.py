@@ -66,10 +66,15 @@ class Estimate:
         """All parts together."""
         return sum(part.seconds for part in self.parts)
 
+    def __str__(self) -> str:
+        return f"{clock(self.seconds)} at least, {self.size / 1e6:,.0f} MB of results"
+
     def lines(self) -> list[str]:
         """For print: the whole, then each part."""
-        whole = f"Estimate: {clock(self.seconds)} at least, {self.size / 1e6:,.0f} MB of results"
-        return [whole, *(f"  {part.name}: {clock(part.seconds)} ({part.how})" for part in self.parts)]
+        return [
+            f"Estimate: {self}",
+            *(f"  {part.name}: {clock(part.seconds)} ({part.how})" for part in self.parts),
+        ]
 
 
 def clock(seconds: float) -> str:

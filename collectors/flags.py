@@ -171,15 +171,15 @@ def _nearest(name: str, dialect: Dialect) -> str:
 
 
 def _no_value(flag: Given, value: str, dialect: Dialect, where: str) -> Problem:
-    return Problem(where, f"{flag.said} is given {value!r} and takes no value", todo=f"drop {value!r}")
+    return Problem(
+        where, f"{flag.said} is given {value!r} and takes no value", todo=f"drop {value!r}"
+    )
 
 
-def _stray(
-    words: Sequence[str], after: str, dialect: Dialect, where: str
-) -> Iterator[Problem]:
+def _stray(words: Sequence[str], after: str, dialect: Dialect, where: str) -> Iterator[Problem]:
     for word in words:
         if after == "--service-discovery":
-            # production-stack's takes "static" or "k8s"; the one on PyPI is a switch for Kubernetes.
+            # production-stack's takes "static" or "k8s"; PyPI's is a switch for Kubernetes.
             yield Problem(
                 where,
                 f"--service-discovery is given {word!r} and takes no value in {dialect.title} "
@@ -188,7 +188,9 @@ def _stray(
             )
         else:
             behind = f" after {after}" if after else ""
-            yield Problem(where, f"{word!r}{behind} belongs to no flag of {dialect.title}", todo="drop it")
+            yield Problem(
+                where, f"{word!r}{behind} belongs to no flag of {dialect.title}", todo="drop it"
+            )
 
 
 def _no_choice(flag: Given, value: str, known: Flag, dialect: Dialect, where: str) -> Problem:

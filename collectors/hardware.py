@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -84,7 +85,7 @@ def inventory(chosen: Sequence[int] = (), nvml: Any = None) -> Inventory | NoGpu
     """
     if nvml is None:
         try:
-            import pynvml as nvml
+            nvml = importlib.import_module("pynvml")
         except ImportError:
             return NoGpu("nvidia-ml-py is not installed (pip install nvidia-ml-py)")
     try:
@@ -112,6 +113,39 @@ def inventory(chosen: Sequence[int] = (), nvml: Any = None) -> Inventory | NoGpu
     finally:
         with contextlib.suppress(nvml.NVMLError):
             nvml.nvmlShutdown()
+
+
+def indices(found: Inventory | NoGpu) -> tuple[int, ...]:
+    """The indices of all GPUs; none where there is none."""
+    return tuple(gpu.index for gpu in found.gpus) if isinstance(found, Inventory) else ()
+
+
+def described(found: Inventory | NoGpu) -> dict[str, Any]:
+    """For a record: plain values, SI units in the names."""
+    if isinstance(found, NoGpu):
+        return {"gpus": [], "no_gpu": found.reason}
+    return {
+        "driver": found.driver,
+        "cuda": found.cuda,
+        "gpus": [
+            {
+                "index": gpu.index,
+                "name": gpu.name,
+                "uuid": gpu.uuid,
+                "memory_total_bytes": gpu.memory_total,
+                "memory_free_bytes": gpu.memory_free,
+                "compute_capability": gpu.capability and ".".join(map(str, gpu.capability)),
+                "sm_clock_max_hz": gpu.sm_clock,
+                "power_limit_w": gpu.power_limit,
+                "memory_bandwidth_bytes_per_s": gpu.bandwidth,
+            }
+            for gpu in found.gpus
+        ],
+        "links": [
+            {"gpus": [link.a, link.b], "nvlinks": link.nvlinks, "relation": link.relation}
+            for link in found.links
+        ],
+    }
 
 
 class _Ask:

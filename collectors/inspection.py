@@ -45,6 +45,7 @@ def report(
     model: str = "",
     prompts: int = PROMPTS,
     seed: int = 0,
+    max_model_len: int | None = None,
     save: Path | None = None,
     python: str = "",
 ) -> list[str]:
@@ -55,6 +56,7 @@ def report(
         model: A folder, or a name that is in the local cache of the hub.
         prompts: How many to draw, as the client's `--num-prompts`.
         seed: The client's `--seed`.
+        max_model_len: A limit of a server, tokens, to say what it would reject.
         save: Where the drawn prompts are written, one JSON object a line.
         python: An interpreter that has `tokenizers`, where this one has not.
 
@@ -79,9 +81,13 @@ def report(
     told = any(pair.output_tokens is not None for pair in pairs)
     try:
         drawn = datasets.sample(
-            pairs, prompts, seed, count,
-            output_len=CUSTOM_OUTPUT if custom and not told else None, filtered=not custom,
-        )  # fmt: skip
+            pairs,
+            prompts,
+            seed,
+            count,
+            output_len=CUSTOM_OUTPUT if custom and not told else None,
+            filtered=not custom,
+        )
     except tokenizer.TokenizerFailed as error:
         raise BadInput(
             Problem("prompt lengths", str(error), todo="pip install tokenizers")
@@ -96,7 +102,7 @@ def report(
         )
     shape = model_folder.read(folder)
     longest = None if isinstance(shape, Problem) else shape.max_len
-    lines = [_drawn(drawn, prompts, seed, custom), *summary(drawn.requests, longest)]
+    lines = [_drawn(drawn, prompts, seed, custom), *summary(drawn.requests, longest, max_model_len)]
     if custom:
         lines.append(
             f"Output: {'the file says how many tokens; ' if told else ''}the client asks for "
@@ -115,7 +121,8 @@ def _known(found: tuple[datasets.Pair, ...] | Problem) -> tuple[datasets.Pair, .
 
 
 def _drawn(drawn: Sample, prompts: int, seed: int, custom: bool) -> str:
-    line = f"{len(drawn.requests):,} prompts of {drawn.pairs:,}, drawn as the client does (seed {seed})"
+    line = f"{len(drawn.requests):,} prompts of {drawn.pairs:,}, drawn as the client does"
+    line += f" (seed {seed})"
     passed = drawn.looked_at - len(drawn.requests)
     if passed and not custom:
         line += f"; {passed:,} too short or too long were passed over"
@@ -124,12 +131,15 @@ def _drawn(drawn: Sample, prompts: int, seed: int, custom: bool) -> str:
     return line
 
 
-def summary(requests: Sequence[Request], longest: int | None = None) -> list[str]:
+def summary(
+    requests: Sequence[Request], longest: int | None = None, asked: int | None = None
+) -> list[str]:
     """The distribution of lengths, its kind, what that points to, and what limits reject.
 
     Args:
         requests: At least one.
         longest: The model's own limit, tokens.
+        asked: The limit that is asked about, tokens.
     """
     inputs = [request.input_tokens for request in requests]
     outputs = [request.output_tokens for request in requests]
@@ -142,15 +152,17 @@ def summary(requests: Sequence[Request], longest: int | None = None) -> list[str
         "tokens for each output token",
         *(f"  {line}" for line in _POINTS_TO[what]),
     ]
-    for limit in sorted({*LIMITS, *([longest] if longest else [])}):
+    named = {limit for limit in (longest, asked) if limit}
+    for limit in sorted({*LIMITS, *named}):
         over = rejected(totals, limit)
         own = " (the model's own)" if limit == longest else ""
-        if over or limit == longest:
+        if over or limit in named:
             lines.append(
                 f"max_model_len {limit:,}{own} rejects {over:,} of {len(totals):,}: prompt and "
                 "output together are longer"
             )
-    lines.append(f"Longest request: {max(totals):,} tokens, so that --max-model-len {max(totals)} rejects none")
+    most = max(totals)
+    lines.append(f"Longest request: {most:,} tokens; --max-model-len {most} rejects none")
     return lines
 
 

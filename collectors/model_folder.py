@@ -62,9 +62,11 @@ def read(folder: Path) -> Shape | Problem:
         config = json.loads(path.read_text("utf-8"))
     except OSError as error:
         return Problem(
-            f"model {folder}", f"config.json: {error.strerror}", "a folder that vLLM can serve",
+            f"model {folder}",
+            f"config.json: {error.strerror}",
+            "a folder that vLLM can serve",
             "name the folder that holds config.json",
-        )  # fmt: skip
+        )
     except ValueError as error:
         return Problem(str(path), f"is no JSON: {error}")
     if not isinstance(config, dict):
@@ -104,7 +106,8 @@ def shape(config: Mapping[str, Any], weights: float | None = None) -> Shape:
     quantization = config.get("quantization_config")
     scheme = quantization if isinstance(quantization, dict) else {}
     return Shape(
-        weights=weights or _weights(text, number, scheme, (hidden, layers, heads, kv_heads, head_dim)),
+        weights=weights
+        or _weights(text, number, scheme, (hidden, layers, heads, kv_heads, head_dim)),
         kv_token=_kv(text, layers, kv_heads, head_dim, max(number, 2.0)),
         max_len=_count(text, "max_position_embeddings"),
         quantization=str(scheme.get("quant_method") or ""),

@@ -11,6 +11,7 @@ import importlib
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,49 @@ from collectors.errors import Problem
 
 _CHUNK = 2**20
 PROBE = ".serving-assay-probe"
+LEAST_PROBE, MOST_PROBE = 300_000, 256_000_000
+"""Bytes of the file that is written and read back."""
+UPLOAD_TIMEOUT_S = 60.0
+
+
+def problems(results: Path, url: str, size: int, largest: int) -> list[Problem]:
+    """All that keeps results from being written and fetched; both round trips at once.
+
+    Args:
+        results: The folder, which need not exist yet.
+        url: The upload target; empty: none.
+        size: Bytes of all results, by estimate.
+        largest: Bytes of the largest run folder.
+    """
+    probe = min(max(largest, LEAST_PROBE), MOST_PROBE)
+    aside = _Aside(url, probe) if url else None
+    found = [disk(results, size + probe), round_trip(results, probe)]
+    if aside is not None:
+        found.append(aside.answer())
+    return [problem for problem in found if problem is not None]
+
+
+class _Aside:
+    """The upload's round trip, which may hang, in a thread that is left behind then."""
+
+    def __init__(self, url: str, size: int) -> None:
+        self.url, self.size = url, size
+        self.result: Problem | None = None
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        self.result = upload(self.url, self.size)
+
+    def answer(self) -> Problem | None:
+        self.thread.join(UPLOAD_TIMEOUT_S)
+        if self.thread.is_alive():
+            return Problem(
+                f"upload target {without_password(self.url)}",
+                f"no answer in {UPLOAD_TIMEOUT_S:.0f} s",
+                todo="check its name and the network",
+            )
+        return self.result
 
 
 def disk(folder: Path, needed: int) -> Problem | None:
@@ -34,9 +78,11 @@ def disk(folder: Path, needed: int) -> Problem | None:
     if free >= needed:
         return None
     return Problem(
-        f"disk of {folder}", f"{megabytes(free)} free", f"{megabytes(needed)} by estimate",
+        f"disk of {folder}",
+        f"{megabytes(free)} free",
+        f"{megabytes(needed)} by estimate",
         "free some, or name another folder with --results",
-    )  # fmt: skip
+    )
 
 
 def existing(folder: Path) -> Path:
@@ -79,13 +125,16 @@ def round_trip(folder: Path, size: int) -> Problem | None:
                 read.update(chunk)
     except OSError as error:
         return Problem(
-            what, f"a file of {megabytes(size)} cannot be written and read: {error.strerror}",
+            what,
+            f"a file of {megabytes(size)} cannot be written and read: {error.strerror}",
             todo="free some space, or name another with --results",
-        )  # fmt: skip
+        )
     finally:
         path.unlink(missing_ok=True)
     if read.digest() != written.digest():
-        return Problem(what, f"a file of {megabytes(size)} came back changed", todo="check the disk")
+        return Problem(
+            what, f"a file of {megabytes(size)} came back changed", todo="check the disk"
+        )
     return None
 
 
@@ -100,7 +149,9 @@ def upload(url: str, size: int) -> Problem | None:
     try:
         fsspec: Any = importlib.import_module("fsspec")
     except ImportError:
-        return Problem(what, "fsspec is not installed", todo="pip install fsspec, and s3fs for s3://")
+        return Problem(
+            what, "fsspec is not installed", todo="pip install fsspec, and s3fs for s3://"
+        )
     where = f"{url.rstrip('/')}/{PROBE}-{os.urandom(6).hex()}"
     written, read = hashlib.sha256(), hashlib.sha256()
     try:
@@ -122,9 +173,11 @@ def upload(url: str, size: int) -> Problem | None:
     except Exception as error:  # each backend has errors of its own
         told = " ".join(str(error).split())[:160].replace(where, without_password(url))
         return Problem(
-            what, f"{type(error).__name__}: {told}", "to be written and read",
+            what,
+            f"{type(error).__name__}: {told}",
+            "to be written and read",
             "check its name and the credentials in the environment",
-        )  # fmt: skip
+        )
     if read.digest() != written.digest():
         return Problem(what, f"a file of {megabytes(size)} came back changed", todo="do not use it")
     return None

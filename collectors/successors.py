@@ -74,7 +74,8 @@ BENCH: Mapping[str, Successor] = {
 
 ROUTER_FLAGS: Mapping[str, Successor] = {
     "--static-backends": Successor(
-        "--worker-urls", "write --worker-urls A B, with blanks between; the collector does so itself"
+        "--worker-urls",
+        "write --worker-urls A B, with blanks between; the collector does so itself",
     ),
     "--routing-logic": Successor(
         "--policy", 'write --policy round_robin, or router = "round_robin" in the study'

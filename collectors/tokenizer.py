@@ -40,9 +40,11 @@ def counter(folder: Path, python: str = "") -> Count | Problem:
     what = "prompt lengths"
     if not path.is_file():
         return Problem(
-            what, f"no tokenizer.json in {folder}", "the model's own tokenizer",
+            what,
+            f"no tokenizer.json in {folder}",
+            "the model's own tokenizer",
             "fetch it into the model's folder, or name another with --model",
-        )  # fmt: skip
+        )
     try:
         from tokenizers import Tokenizer
     except ImportError:
@@ -80,8 +82,11 @@ class _Other:
             done = subprocess.run(  # noqa: S603 - the interpreter of the user's own vLLM
                 [self.python, "-c", _COUNT, str(self.path)],
                 input=json.dumps(list(texts)) + "\n",
-                capture_output=True, text=True, timeout=_TIMEOUT_S, check=True,
-            )  # fmt: skip
+                capture_output=True,
+                text=True,
+                timeout=_TIMEOUT_S,
+                check=True,
+            )
             found = json.loads(done.stdout)
         except subprocess.CalledProcessError as error:
             last = (error.stderr or "nothing said").strip().splitlines()[-1]
