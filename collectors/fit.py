@@ -46,6 +46,8 @@ class Demand:
     utilisation: float
     max_len: int | None
     """Tokens; None: the model's own."""
+    shrinks: bool = False
+    """Whether the longest context is cut to what fits ("auto")."""
     tp: int = 1
     pp: int = 1
     kv_tokens: int | None = None
@@ -89,6 +91,7 @@ def demand(words: Sequence[str], utilisation: float = UTILISATION) -> Demand:
     return Demand(
         utilisation=_number(share, utilisation),
         max_len=human(values(words, "--max-model-len")),
+        shrinks=values(words, "--max-model-len") in ("auto", "-1"),
         tp=human(values(words, "--tensor-parallel-size", "-tp")) or 1,
         pp=human(values(words, "--pipeline-parallel-size", "-pp")) or 1,
         kv_tokens=blocks * block if blocks else None,
@@ -119,7 +122,7 @@ def kv_each(shape: Shape, asked: Demand) -> float:
     if asked.kv_bytes is not None:
         return float(asked.kv_bytes)
     tokens = asked.kv_tokens or asked.max_len or shape.max_len
-    if shape.kv_token is None or tokens is None:
+    if shape.kv_token is None or tokens is None or (asked.shrinks and asked.kv_tokens is None):
         return 0.0
     # A KV head is not split: with more ways than heads each GPU holds a copy.
     ways = min(asked.tp, shape.kv_heads or asked.tp) * asked.pp

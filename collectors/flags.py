@@ -129,6 +129,12 @@ def _of_flag(flag: Given, dialect: Dialect, where: str) -> Iterator[Problem]:
     dotted = dialect.flexible and "." in flag.said
     if dotted and (known.arity == "none" or known.choices):
         yield Problem(where, f"{flag.said}, but {known.name} takes no keys", todo="drop the dot")
+    elif dotted and (unknown := _unknown_key(flag.said, known)):
+        yield Problem(
+            where,
+            f"{flag.said}: {unknown!r} is no key of {known.name} in {dialect.title}",
+            todo=successors.KEYS.get(unknown) or nearest(unknown, known.keys),
+        )
     elif known.arity == "none":
         if flag.joined:
             yield _no_value(flag, flag.values[0], dialect, where)
@@ -142,6 +148,12 @@ def _of_flag(flag: Given, dialect: Dialect, where: str) -> Iterator[Problem]:
             for value in flag.values[:most]:
                 if value not in known.choices:
                     yield _no_choice(flag, value, known, dialect, where)
+
+
+def _unknown_key(said: str, known: Flag) -> str:
+    """The first key behind the dot, where the help shows keys and it is none of them."""
+    key = said.partition(".")[2].partition(".")[0].removesuffix("+")
+    return key if known.keys and key not in known.keys else ""
 
 
 def _unknown(flag: Given, longer: tuple[str, ...], dialect: Dialect, where: str) -> Problem:

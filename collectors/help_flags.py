@@ -10,7 +10,8 @@ from typing import Literal
 _HEADER = re.compile(r"^ {2}(?P<header>-{1,2}[A-Za-z].*)$")
 _NEXT_NAME = re.compile(r",\s+(?=-)")
 _CHOICES = re.compile(r"\{([^{}]+)\}(?: \[.*\.\.\.\])?")
-_DEFAULT = re.compile(r"\(default: (?P<value>[^()]*)\)\s*$")
+_DEFAULT = "(default: "
+_KEY = re.compile(r"'(\w+)':")
 
 Arity = Literal["none", "one", "optional", "any", "some"]
 """Values of a flag: none, one, at most one, any number, at least one."""
@@ -30,8 +31,14 @@ class Flag:
     @property
     def default(self) -> str:
         """What the help says is used where the flag is not given; empty: it does not say."""
-        found = _DEFAULT.search(self.about)
-        return found["value"].strip() if found else ""
+        _, found, value = self.about.rpartition(_DEFAULT)
+        return value.strip().removesuffix(")") if found and value.endswith(")") else ""
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Keys of the JSON that it takes, as its default shows them; none: it shows none."""
+        default = self.default
+        return frozenset(_KEY.findall(default)) if default.startswith("{'") else frozenset()
 
     @property
     def name(self) -> str:

@@ -65,6 +65,13 @@ SERVE: Mapping[str, Successor] = {
     "--max-num-partial-prefills": Successor("", _GONE),
 }
 
+KEYS: Mapping[str, str] = {
+    "level": "use mode, or -O0 to -O3",
+    "use_cudagraph": "use cudagraph_mode",
+    "full_cuda_graph": "use cudagraph_mode",
+}
+"""Keys of --compilation-config that are gone, and what takes their place."""
+
 BENCH: Mapping[str, Successor] = {
     "--endpoint-type": Successor("--backend", "use --backend"),
     "--sonnet-input-len": Successor("--input-len", "use --input-len"),
