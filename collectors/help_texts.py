@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from collectors import cache
 from collectors.errors import Problem
 
 SERVE = "vllm serve"
@@ -85,11 +86,6 @@ def _of_vllm(name: str, words: tuple[str, ...]) -> Question:
     return Question(name, (*words, "--help=all"), (*words, "--help"))
 
 
-def cache_folder() -> Path:
-    """Where answers are kept: $XDG_CACHE_HOME/serving-assay, else ~/.cache/serving-assay."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "serving-assay"
-
-
 @contextlib.contextmanager
 def asking(
     asked: Sequence[Question],
@@ -105,10 +101,10 @@ def asking(
     Args:
         asked: What to ask.
         versions: Of the packages, by name, as `packages` gives them.
-        folder: Where answers are kept; None: `cache_folder()`.
+        folder: Where answers are kept; None: the user's cache folder.
         timeout: Seconds for each.
     """
-    folder = folder or cache_folder()
+    folder = folder or cache.folder() / "help"
     kept: dict[str, Help | Problem] = {}
     running: list[_Running] = []
     try:

@@ -116,7 +116,7 @@ def test_policies_of_the_other_router_have_a_counterpart() -> None:
 
 
 def test_values_are_found_in_each_spelling() -> None:
-    words = "m --max_model_len=4k -tp 2 --seed 1 --seed 2 --enforce-eager".split()
+    words = ["m", "--max_model_len=4k", "-tp", "2", "--seed", "1", "--seed", "2", "--enforce-eager"]
     assert values(words, "--max-model-len") == "4k"
     assert values(words, "--tensor-parallel-size", "-tp") == "2"
     assert values(words, "--seed") == "2"
