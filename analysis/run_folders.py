@@ -35,7 +35,7 @@ from analysis.model import (
 _SUMS = ("completed", "failed", "num_prompts", "total_input_tokens", "total_output_tokens")
 """Figures of clients that add up."""
 
-_FOR_PEOPLE = re.compile(r"client(?:-\d+)?\.log|router\.log|(?:metrics|gpu)[\w.-]*\.jsonl")
+_FOR_PEOPLE = re.compile(r"client(?:-\d+)?\.log|router\.log|metrics-samples\.txt|gpu\.jsonl")
 """Files of a run that no number is taken from."""
 
 Evidence = Steps | ServerTimes | Counters

@@ -1,6 +1,6 @@
 """A process that has imported vLLM's benchmark client once, and forks a child for each run.
 
-    python -m collectors.bench_worker SOCKET
+    python bench_worker.py SOCKET
 
 `vllm bench serve` spends most of a short run on imports. The child that is forked here calls the
 same function with the same words. One JSON line in over a Unix socket ({"argv", "log"}), one out

@@ -196,7 +196,7 @@ class Campaign:
     ) -> None:
         """Start an arm; if it does not start, its runs of this session have failed."""
         stem = self._stems[arm.name] = self._logs(arm, session)
-        watcher = Watcher(stem, arm.telemetry)
+        watcher = Watcher(stem, self._plan.study, arm)
         try:
             if self._settings.base_url:
                 fleets[arm.name] = somebody_elses(arm, self._settings.base_url)

@@ -95,7 +95,7 @@ def _checked(options: argparse.Namespace, words: Sequence[str], made: Plan, host
     print(f"{runs} runs, {len(made.sessions)} server starts: {found.estimate}", file=sys.stderr)
     if options.check:
         return FINE
-    gpus = hardware.inventory()
+    gpus = found.gpus
     identity = Identity(
         collector=f"serving-assay {_version()}",
         command=shlex.join(["collect", *mask.words(words)]),

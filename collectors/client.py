@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from collectors import bench_worker
 from collectors.commands import Command
 from collectors.errors import Problem
 from collectors.process import Process
@@ -102,9 +103,10 @@ class Worker:
             log: Gets what it prints itself.
             env: Added to the environment of all its runs.
         """
+        self._mark = mark
         self._folder = Path(tempfile.mkdtemp(prefix="serving-assay-"))
         self._socket = self._folder / "bench"
-        words = (python, "-P", "-m", "collectors.bench_worker", str(self._socket))
+        words = (python, "-P", bench_worker.__file__, str(self._socket))
         self._process = Process(Command(words, env or {}), log, mark, grace=2)
 
     def ready(self, seconds: float = 120) -> bool:
@@ -117,7 +119,10 @@ class Worker:
         return True
 
     def start(self, command: Command, log: Path) -> Call:
-        """Start one client: its words after `bench serve` are what counts."""
+        """Start one client, in a process of its own where the worker could not be had."""
+        if not self.ready():
+            return own_process(self._mark)(command, log)
+        # What follows `bench serve` counts; the rest says how to start what is running here.
         words = command.argv[command.argv.index("bench") + 2 :]
         return _Forked(self._socket, words, log)
 

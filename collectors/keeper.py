@@ -1,6 +1,6 @@
 """Keeps one command and everything it starts, and ends all of it for certain.
 
-    python -m collectors.keeper LOG GRACE COMMAND...
+    python keeper.py LOG GRACE COMMAND...
 
 The collector holds this process's standard input. When it says so there, or when that closes since
 the collector was killed, the command is asked to stop, given GRACE seconds, then killed with all
@@ -162,7 +162,7 @@ def strays(mark: str) -> list[int]:
         except OSError:
             continue
         found.append(int(entry.name))
-        if b"collectors.keeper" in words:
+        if os.fsencode(__file__) in words:
             kept |= {int(entry.name), *descendants(int(entry.name))}
     return [pid for pid in found if pid not in kept]
 

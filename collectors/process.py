@@ -12,13 +12,13 @@ import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
+from collectors import keeper
 from collectors.commands import Command
 from collectors.keeper import KILL, MARK, STOP
 
 GRACE = 20.0
 """Seconds in which a command may end by itself before it is killed."""
 
-_ROOT = str(Path(__file__).parents[1])
 _TELLING = re.compile(r"error|exception|traceback|unrecognized|killed|cannot|fail", re.IGNORECASE)
 
 
@@ -46,11 +46,10 @@ class Process:
         self.command = command
         self.log = log
         self._grace = grace
-        environment = {**os.environ, **command.env, MARK: mark}
         self._keeper = subprocess.Popen(  # noqa: S603 - our own module, no shell
-            [sys.executable, "-P", "-m", "collectors.keeper", str(log), str(grace), *command.argv],
+            [sys.executable, "-P", keeper.__file__, str(log), str(grace), *command.argv],
             stdin=subprocess.PIPE,
-            env={**environment, "PYTHONPATH": _with_root(environment.get("PYTHONPATH", ""))},
+            env={**os.environ, **command.env, MARK: mark},
             start_new_session=True,
             bufsize=0,
         )
@@ -95,11 +94,6 @@ class Process:
         except subprocess.TimeoutExpired:
             self._keeper.send_signal(signal.SIGKILL)
             return self._keeper.wait()
-
-
-def _with_root(path: str) -> str:
-    """PYTHONPATH that finds this package, as the last entry so that it shadows nothing."""
-    return os.pathsep.join(filter(None, [path, _ROOT]))
 
 
 def telling_lines(log: Path, most: int = 3) -> list[str]:

@@ -46,6 +46,7 @@ def definition(study: Study, host: Host, job: Job) -> Json:
         "router": arm.router,
         "router_flags": list(arm.router_flags),
         "telemetry": arm.telemetry,
+        "spans": arm.spans,
         "workload_flags": list(workload.flags),
         "dataset": workload.dataset,
         "request_rate": workload.request_rate,

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from collectors import commands, record, rundir
+from collectors import commands, cut, record, rundir
 from collectors.client import Start, drive
 from collectors.evidence import Watcher
 from collectors.host import Host
@@ -86,7 +86,7 @@ def make(
         driven = drive(calls, start, fleet.dead)
     finally:
         seconds = time.monotonic() - clock
-        evidence = watcher.end(part, fleet, began, time.time()) if watcher is not None else {}
+        evidence = {} if watcher is None else watcher.end(part, fleet, job, began, began + seconds)
     _cut_logs(fleet, logs, part)
     result = outcome(driven, [part / name for name in names], job.prompts)
     texts = 0
@@ -142,10 +142,6 @@ def _cut_logs(fleet: Fleet, sizes: dict[Path, int], part: Path) -> None:
         if engine.log is None:
             continue
         name = "server.log" if engine.name == "server" else f"{engine.name}.log"
-        with engine.log.open("rb") as file:
-            head = file.read(min(sizes[engine.log], engine.log_ready))
-            left_out = sizes[engine.log] - len(head)
-            file.seek(sizes[engine.log])
-            mine = file.read()
-        note = f"[{left_out} bytes of other runs left out]\n".encode() if left_out else b""
-        (part / name).write_bytes(head + note + mine)
+        whole = engine.log.read_bytes()
+        mine = cut.log(whole, engine.log_ready, sizes[engine.log], len(whole))
+        (part / name).write_bytes(mine)

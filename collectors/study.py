@@ -93,6 +93,8 @@ class Arm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     interleaves them without restarts; each must fix its room for KV by a flag."""
     telemetry: bool = True
     """Whether anything watches the servers while they are driven."""
+    spans: bool = False
+    """Whether OTLP spans are received as well: one for each request, which the server exports."""
     about: str = ""
 
 
