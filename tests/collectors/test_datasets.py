@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import json
+import os
+import random
+import subprocess
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors import datasets
+from collectors import datasets, installed
 from collectors.datasets import Pair
 from collectors.errors import Problem
+from collectors.host import command_of
 from tests.collectors.words import count, words, write_sharegpt
 
 
@@ -98,3 +102,42 @@ def test_a_whole_file_goes_round(tmp_path: Path) -> None:
     loaded = datasets.load(path)
     assert not isinstance(loaded, Problem)
     assert len(datasets.sample(loaded, 2, 0, count).requests) == 2
+
+
+REAL = """
+import json, sys
+from vllm.benchmarks.datasets import ShareGPTDataset
+class Words:
+    def __call__(self, text):
+        self.input_ids = text.split()
+        return self
+for seed in range(5):
+    data = ShareGPTDataset(dataset_path=sys.argv[1], random_seed=seed)
+    drawn = data.sample(tokenizer=Words(), num_requests=100, no_oversample=True)
+    print("drawn", json.dumps([[r.prompt_len, r.expected_output_len] for r in drawn]))
+"""
+
+
+@pytest.mark.server
+def test_the_draw_is_the_installed_clients_own(tmp_path: Path) -> None:
+    named = os.environ.get("COLLECT_VLLM")
+    if not named:
+        pytest.skip("COLLECT_VLLM names no vllm")
+    draw = random.Random(0)
+    lengths = [(draw.randint(1, 1200), draw.randint(1, 1200)) for _ in range(300)]
+    path = write_sharegpt(tmp_path / "s.json", lengths)
+    done = subprocess.run(
+        [installed.interpreter(command_of(named, "vllm")), "-c", REAL, str(path)],
+        capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    real = [line[6:] for line in done.stdout.splitlines() if line.startswith("drawn ")]
+    loaded = datasets.load(path)
+    assert not isinstance(loaded, Problem)
+    mine = [
+        [
+            [r.input_tokens, r.output_tokens]
+            for r in datasets.sample(loaded, 100, seed, count).requests
+        ]
+        for seed in range(5)
+    ]
+    assert [json.loads(line) for line in real] == mine
