@@ -123,7 +123,7 @@ def test_the_draw_is_the_installed_clients_own(tmp_path: Path) -> None:
     named = os.environ.get("COLLECT_VLLM")
     if not named:
         pytest.skip("COLLECT_VLLM names no vllm")
-    draw = random.Random(0)
+    draw = random.Random(0)  # noqa: S311 - lengths of prompts
     lengths = [(draw.randint(1, 1200), draw.randint(1, 1200)) for _ in range(300)]
     path = write_sharegpt(tmp_path / "s.json", lengths)
     done = subprocess.run(
