@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from collectors.schedule import Job, Plan
-from collectors.study import Workload
+from collectors.schedule import Job, Plan, Session
+from collectors.study import Workload, fixes_kv
 from collectors.workload_lengths import Lengths
 
 START_S = 90.0
@@ -120,10 +120,8 @@ def of_plan(
         cpu: Whether the servers run on a CPU.
     """
     start = CPU_START_S if cpu else START_S
-    servers = sum(
-        plan.study.arms[name].replicas for session in plan.sessions for name in session.arms
-    )
-    parts = [Part("starts", servers * start, f"{servers} servers x {start:.0f} s")]
+    waits = sum(_waits(plan, session) for session in plan.sessions)
+    parts = [Part("starts", waits * start, f"{waits} x {start:.0f} s")]
     sizes = []
     for workload in plan.workloads:
         jobs = [job for job in plan.jobs if job.workload == workload.name]
@@ -145,6 +143,14 @@ def of_plan(
                 how += f"; {step_guess(cpu):g} s a step assumed for {', '.join(guessed)}"
         parts.append(Part(workload.name, sum(seconds), how))
     return Estimate(tuple(parts), sum(sizes), max(sizes, default=_RUN_BYTES))
+
+
+def _waits(plan: Plan, session: Session) -> int:
+    """Starts of a session that follow one another: arms start at once, as do replicas whose KV is
+    fixed; others take what the one before has left."""
+    flags = plan.study.servers.flags
+    arms = [plan.study.arms[name] for name in session.arms]
+    return max(1 if fixes_kv((*flags, *arm.flags)) else arm.replicas for arm in arms)
 
 
 def step_guess(cpu: bool) -> float:

@@ -179,39 +179,44 @@ def server(where: str, shape: Shape | None, asked: Demand, gpu: Gpu) -> Iterator
 def side_by_side(
     where: str, servers: Sequence[tuple[Shape | None, Demand]], gpu: Gpu
 ) -> Iterator[Problem]:
-    """Why servers that stay up together do not fit on their one GPU."""
-    loose = [asked for _, asked in servers if not (asked.kv_bytes or asked.kv_tokens)]
-    if loose:
-        yield Problem(
-            where,
-            f"{len(loose)} of {len(servers)} servers take whatever KV they find",
-            "KV fixed by flag, or the order of starting decides",
-            "give each --kv-cache-memory-bytes or --num-gpu-blocks-override",
-        )
-    if gpu.memory_total is None:
+    """Why servers that stay up together, each with its KV fixed by a flag, do not fit on a GPU.
+
+    They start at the same time, so that any may be the last to look at what is free.
+
+    Args:
+        where: "arms 'a', 'b', GPU 0".
+        servers: Each that has a part on this GPU; nothing is said if one's model is not known.
+        gpu: The GPU.
+    """
+    total, free = gpu.memory_total, gpu.memory_free
+    if total is None:
         return
-    taken = 0.0
-    for count, (shape, asked) in enumerate(servers):
-        # Each looks at what is free when it starts: what those before it hold is gone.
-        share = asked.utilisation * gpu.memory_total
-        if count and taken + share > gpu.memory_total:
-            yield Problem(
-                where,
-                f"{_gib(gpu.memory_total)}, of which {_gib(taken)} are taken when server "
-                f"{count + 1} starts",
-                f"{_gib(share)} (--gpu-memory-utilization {asked.utilisation:g})",
-                "lower its share; KV that is fixed is not bound by it",
-            )
+    held = []
+    for shape, asked in servers:
         weights = weights_each(shape, asked) if shape else None
         if shape is None or weights is None:
             return
-        taken += weights + kv_each(shape, asked)
-    if taken > gpu.memory_total:
+        held.append(weights + kv_each(shape, asked))
+    room = total if free is None else free
+    if sum(held) > room:
         yield Problem(
             where,
-            _gib(gpu.memory_total),
-            f"{_gib(taken)} for weights and KV of {len(servers)} servers",
+            f"{_gib(room)} free",
+            f"{_gib(sum(held))} for weights and KV of {len(servers)} servers",
             "fix less KV, or drop shares_gpu",
+        )
+        return
+    last = max(
+        (sum(held) - mine + asked.utilisation * total, asked.utilisation)
+        for mine, (_, asked) in zip(held, servers, strict=True)
+    )
+    if last[0] > room:
+        yield Problem(
+            where,
+            f"{_gib(room)} free",
+            f"{_gib(last[0])} when the last of {len(servers)} servers looks for its share "
+            f"(--gpu-memory-utilization {last[1]:g})",
+            "lower the share: KV that is fixed is not bound by it",
         )
 
 

@@ -99,16 +99,33 @@ def on_gpus(
         return
     usable = [found.gpu(index) for index in chosen] if chosen else list(found.gpus)
     gpus = [gpu for gpu in usable if gpu is not None]
-    shared: dict[str, list[Arm]] = {}
     for arm in plan.arms:
         yield from _arm(plan, arm, gpus, asked[arm.name], shapes.get(arm.model))
-        if arm.shares_gpu:
-            shared.setdefault(arm.shares_gpu, []).append(arm)
-    for group, arms in shared.items():
-        if len(arms) > 1 and gpus:
-            servers = [(shapes.get(arm.model), asked[arm.name]) for arm in arms]
-            where = f"arms that share GPU {gpus[0].index} ({group})"
-            yield from fit.side_by_side(where, servers, gpus[0])
+    groups = dict.fromkeys(arm.shares_gpu for arm in plan.arms if arm.shares_gpu)
+    for group in groups:
+        arms = [arm for arm in plan.arms if arm.shares_gpu == group]
+        yield from _together(group, arms, gpus, asked, shapes)
+
+
+def _together(
+    group: str,
+    arms: Sequence[Arm],
+    gpus: Sequence[Gpu],
+    asked: Mapping[str, Demand],
+    shapes: Shapes,
+) -> Iterator[Problem]:
+    """Arms that stay up side by side: each GPU holds a part of one server of every wide arm."""
+    told = set()
+    for place, gpu in enumerate(gpus):
+        here = [arm for arm in arms if place < arm.gpus * arm.replicas]
+        servers = [(shapes.get(arm.model), asked[arm.name]) for arm in here]
+        if len(here) < 2:
+            continue
+        where = f"arms that share GPU {gpu.index} ({group})"
+        for problem in fit.side_by_side(where, servers, gpu):
+            if (problem.found, problem.needed) not in told:
+                told.add((problem.found, problem.needed))
+                yield problem
 
 
 def _arm(

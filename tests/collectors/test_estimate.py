@@ -36,10 +36,12 @@ def test_what_is_assumed_is_said() -> None:
     assert str(made) in made.lines()[0]
 
 
-def test_each_replica_is_started() -> None:
+def test_replicas_start_one_after_another_unless_their_kv_is_fixed() -> None:
     two = planned(arm(replicas=2, router="direct"))
-    made = estimate.of_plan(two, steps={}, lengths={}, earlier={})
-    assert made.parts[0].how == "4 servers x 90 s"
+    assert estimate.of_plan(two, steps={}, lengths={}, earlier={}).parts[0].how == "4 x 90 s"
+    fixed = {"replicas": 2, "router": "direct", "flags": ["--kv-cache-memory-bytes", "1"]}
+    both = planned(arm("a", shares_gpu="x", **fixed), arm("b", shares_gpu="x", **fixed))
+    assert estimate.of_plan(both, steps={}, lengths={}, earlier={}).parts[0].how == "2 x 90 s"
 
 
 def test_recorded_durations_are_used(tmp_path: Path) -> None:

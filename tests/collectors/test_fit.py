@@ -124,21 +124,17 @@ def test_a_kv_head_is_not_split() -> None:
     assert eight == 40960 * 163_840 / 8
 
 
-def side_by_side(*lines: str, gib: int = 141) -> list[str]:
-    servers = [
-        (shape, fit.demand(line.split())) for shape, line in zip((BF16, INT4), lines, strict=True)
-    ]
-    gpu = replace(L40S, memory_total=gib * GIB)
+def side_by_side(share: str, gib: int = 140, shape: model_folder.Shape | None = INT4) -> list[str]:
+    line = ["--kv-cache-memory-bytes", "20G", "--gpu-memory-utilization", share]
+    servers = [(BF16, fit.demand(line)), (shape, fit.demand(line))]
+    gpu = replace(L40S, memory_total=gib * GIB, memory_free=gib * GIB)
     return [str(problem) for problem in fit.side_by_side("arms", servers, gpu)]
 
 
 def test_servers_that_share_a_gpu() -> None:
-    blocks = "--num-gpu-blocks-override 16000 --gpu-memory-utilization"
-    assert side_by_side(f"{blocks} 0.55", f"{blocks} 0.42") == []
-    assert "2 of 2 servers take whatever KV they find" in side_by_side("", "")[0]
-    (line,) = side_by_side(f"{blocks} 0.55", f"{blocks} 0.9")
-    assert "66.6 GiB are taken when server 2 starts" in line
-    assert (
-        "for weights and KV of 2 servers"
-        in side_by_side(f"{blocks} 0.5", f"{blocks} 0.1", gib=100)[-1]
-    )
+    assert side_by_side("0.1") == []
+    (line,) = side_by_side("0.92")
+    assert "when the last of 2 servers looks for its share (--gpu-memory-utilization 0.92)" in line
+    (line,) = side_by_side("0.1", gib=70)
+    assert line.startswith("arms: 70.0 GiB free; needed: 76.6 GiB for weights and KV of 2 servers")
+    assert side_by_side("0.92", shape=None) == []

@@ -29,8 +29,8 @@ def l4(count: int) -> Inventory:
     return machine(count, name="NVIDIA L4", total=22 * GIB, free=22 * GIB)
 
 
-def h200() -> Inventory:
-    return machine(1, name="NVIDIA H200", total=140 * GIB, free=140 * GIB, capability=(9, 0))
+def h200(count: int = 1) -> Inventory:
+    return machine(count, name="NVIDIA H200", total=140 * GIB, free=140 * GIB, capability=(9, 0))
 
 
 def told(
@@ -47,7 +47,13 @@ def told(
 
 
 @pytest.mark.parametrize(
-    ("study", "found"), [("quantization", machine(1)), ("parallelism", l4(4)), ("headroom", h200())]
+    ("study", "found"),
+    [
+        ("quantization", machine(1)),
+        ("parallelism", l4(4)),
+        ("headroom", h200()),
+        ("crossover", h200(2)),
+    ],
 )
 def test_the_shipped_studies_fit_where_they_are_meant_to_run(study: str, found: Inventory) -> None:
     assert told(plan(read_study(study)), found, shapes=SHAPES) == []
@@ -56,6 +62,15 @@ def test_the_shipped_studies_fit_where_they_are_meant_to_run(study: str, found: 
 def test_the_write_ups_first_arm_does_not_fit_on_its_second_machine() -> None:
     (line,) = told(plan(read_study("quantization")), l4(1), shapes=SHAPES)
     assert line.startswith("arm 'fp16', GPU 0: 20.2 GiB to use; needed: 27.5 GiB")
+
+
+def test_servers_that_share_gpus_are_added_up_on_each() -> None:
+    fixed = {"flags": ["--kv-cache-memory-bytes", "15G"], "shares_gpu": "x"}
+    pair = {**fixed, "gpus": 2, "flags": [*fixed["flags"], "-tp", "2"]}
+    made = planned(arm("one", **fixed), arm("two", **pair))
+    (line,) = told(made, machine(2))
+    assert line.startswith("arms that share GPU 0 (x): ")
+    assert "43.6 GiB for weights and KV of 2 servers" in line or "looks for its share" in line
 
 
 def test_no_gpu_is_one_line() -> None:
