@@ -1,8 +1,8 @@
 """Flags that vLLM once had, and what takes their place; and the two dialects of "vllm-router".
 
-Each entry was looked up in the help texts of vLLM 0.28.0 and 0.32.0 and of vllm-router 0.1.15 and
-0.1.17; a test does it again for the ones that ship. A flag that the installed help knows is never
-looked for here.
+Each entry was looked up in the help texts of vLLM 0.26.0, 0.28.0 and 0.32.0 and of vllm-router
+0.1.15 and 0.1.17; a test does it again for the ones that ship. A flag that the installed help
+knows is never looked for here.
 """
 
 from __future__ import annotations
