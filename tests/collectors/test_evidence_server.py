@@ -129,7 +129,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def test_a_chunk_is_a_token(served: Served) -> None:
-    assert served.chunks >= 0.99 * REQUESTS * TOKENS
+    # A tokenizer that holds tokens back is far below; a busy machine merges a chunk or two.
+    assert 0.9 * REQUESTS * TOKENS <= served.chunks <= REQUESTS * TOKENS
 
 
 def test_the_steps_are_the_servers_own_count(served: Served) -> None:
