@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import struct
 import threading
 from collections.abc import Iterator
@@ -39,7 +40,7 @@ class Span:
 
     name: str
     start: float
-    """Unix time, seconds."""
+    """Unix time, seconds, to the microsecond."""
     end: float
     attributes: dict[str, object]
 
@@ -162,9 +163,9 @@ def _span(body: bytes) -> Span:
         if number == 5 and isinstance(value, bytes):
             name = value.decode("utf-8", "replace")
         elif number == 7 and isinstance(value, int):
-            start = value / 1e9
+            start = round(value / 1e9, 6)
         elif number == 8 and isinstance(value, int):
-            end = value / 1e9
+            end = round(value / 1e9, 6)
         elif number == 9 and isinstance(value, bytes):
             pair = dict(_parts(value))
             key, held = pair.get(1), pair.get(2)
@@ -174,7 +175,7 @@ def _span(body: bytes) -> Span:
 
 
 def _any_value(body: bytes) -> object:
-    """An AnyValue: text, truth, integer or double; null for a list, a table or nothing."""
+    """An AnyValue: text, truth, integer or double; None for what JSON or this reader has not."""
     for number, value in _parts(body):
         if number == 1 and isinstance(value, bytes):
             return value.decode("utf-8", "replace")
@@ -183,7 +184,8 @@ def _any_value(body: bytes) -> object:
         if number == 3 and isinstance(value, int):
             return value - (1 << 64) if value >> 63 else value
         if number == 4 and isinstance(value, int):
-            return float(struct.unpack("<d", value.to_bytes(8, "little"))[0])
+            number_held = float(struct.unpack("<d", value.to_bytes(8, "little"))[0])
+            return number_held if math.isfinite(number_held) else None
     return None
 
 
@@ -231,7 +233,7 @@ def _varint(body: bytes, at: int) -> tuple[int, int]:
 
 def _line(span: Span) -> str:
     line = {
-        "id": span.attributes.get(ID),
+        "id": str(span.attributes.get(ID, "")),
         "start": span.start,
         "end": span.end,
         "attributes": {key: held for key, held in span.attributes.items() if key != ID},

@@ -32,7 +32,7 @@ class MadeModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A small model that the collector writes itself: a config, a tokenizer and no weights."""
 
     hidden: int = 512
-    layers: int = 8
+    layers: int = 12
     heads: int = 8
     kv_heads: int = 4
     vocab: int = 16384
