@@ -69,8 +69,8 @@ _FIELD = {name: (field, rank) for field, names in _NAMES.items() for rank, name 
 _TEXTS = frozenset({"model", "gpu", "version", "quantization"})
 """Fields that are text also where they look like a number."""
 
-NO_SETTING = frozenset({"log", "host", "otlp_traces_endpoint", "port", "uds", "served_model_name", "api_key",
-                        "uvicorn_log_level"})  # fmt: skip
+NO_SETTING = frozenset({"log", "host", "port", "uds", "served_model_name", "api_key",
+                        "uvicorn_log_level", "otlp_traces_endpoint"})  # fmt: skip
 """What a server's log says of its address and its names: equal servers differ in it."""
 
 _FORMATS = {

@@ -204,22 +204,30 @@ def remove_shared_memory(before: set[str]) -> list[str]:
     if not new:
         return []
     used = _mapped()
-    gone = sorted(name for name in new if name not in used)
-    for name in gone:
-        (SHARED_MEMORY / name).unlink(missing_ok=True)
+    gone = []
+    for name in sorted(new):
+        path = SHARED_MEMORY / name
+        try:
+            if path.stat().st_ino not in used:
+                path.unlink()
+                gone.append(name)
+        except OSError:
+            continue
     return gone
 
 
-def _mapped() -> set[str]:
-    """Names of shared memory that some process has mapped."""
-    prefix = f"{SHARED_MEMORY}/"
+def _mapped() -> set[int]:
+    """Inodes of the shared memory that some process has mapped.
+
+    Not names: a semaphore is mapped under a name that is gone once it has its own.
+    """
     found = set()
     for maps in Path("/proc").glob("[0-9]*/maps"):
         try:
             lines = maps.read_text("utf-8", "replace").splitlines()
         except OSError:
             continue
-        found |= {line.rpartition(prefix)[2] for line in lines if prefix in line}
+        found |= {int(line.split()[4]) for line in lines if f"{SHARED_MEMORY}/" in line}
     return found
 
 
