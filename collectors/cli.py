@@ -102,7 +102,7 @@ def _checked(options: argparse.Namespace, words: Sequence[str], made: Plan, host
         versions=found.versions,
         machine={**record.processor(), **hardware.described(gpus)},
     )
-    progress = Progress(runs, found.estimate.seconds)
+    progress = Progress(runs, sys.stderr, found.estimate.seconds)
     mark = str((host.results / made.study.name).resolve())
     began = time.monotonic()
     _heed_signals()

@@ -51,6 +51,8 @@ def server(
     if arm.replica_env:
         variables.update(arm.replica_env[replica])
     if gpus:
+        # NVML, which found them, counts in this order; CUDA's own may differ.
+        variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
         variables["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, gpus))
     variables.update(env or {})
     words = [*host.vllm, "serve", host.model(arm.model), "--served-model-name", arm.model]

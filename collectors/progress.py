@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TextIO
 
 _WIDTH = 24
@@ -23,9 +22,9 @@ class Progress:
 
     runs: int
     """To be made in all."""
+    stream: TextIO
     estimate: float | None = None
     """Seconds all of it may take, guessed beforehand."""
-    stream: TextIO = field(default_factory=lambda: sys.stderr)
     now: Callable[[], float] = time.monotonic
     _began: float = 0.0
     _done: int = 0

@@ -6,11 +6,14 @@ import os
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from collectors import mask
 from collectors.commands import Command, random_weights
 from collectors.host import Host
+from collectors.rundir import sha256
 from collectors.schedule import Job
 from collectors.server import Engine, Fleet
 from collectors.study import Study
@@ -35,6 +38,7 @@ class Identity:
 def definition(study: Study, host: Host, job: Job) -> Json:
     """What makes two runs of one name the same run: the study's words, no ports or paths."""
     arm, workload = study.arms[job.arm], study.workloads[job.workload]
+    dataset = host.dataset(workload)
     return {
         "model": arm.model,
         "random_weights": random_weights(host, study),
@@ -48,13 +52,20 @@ def definition(study: Study, host: Host, job: Job) -> Json:
         "telemetry": arm.telemetry,
         "spans": arm.spans,
         "workload_flags": list(workload.flags),
-        "dataset": workload.dataset,
+        "dataset": "" if dataset is None else dataset.name,
+        "dataset_sha256": "" if dataset is None else _digest(dataset),
         "request_rate": workload.request_rate,
         "prompts": job.prompts,
         "concurrency": job.concurrency,
         "clients": job.clients,
         "seed": job.seed,
     }
+
+
+@cache
+def _digest(path: Path) -> str:
+    """SHA-256 of a dataset; of one that is not there, nothing."""
+    return sha256(path) if path.is_file() else ""
 
 
 def opening(study: Study, host: Host, job: Job, identity: Identity, order: int) -> Json:
