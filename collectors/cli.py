@@ -26,7 +26,7 @@ from collectors.progress import Progress, clock
 from collectors.record import Identity
 from collectors.schedule import Plan, Selection, plan
 from collectors.server import READY_SECONDS
-from collectors.study import Arm, Study, read_study
+from collectors.study import Arm, Study, read_study, with_arm
 
 FINE, INCOMPLETE, USAGE = 0, 1, 2
 DEFAULT_STUDY = "quantization"
@@ -98,7 +98,7 @@ def _checked(options: argparse.Namespace, words: Sequence[str], made: Plan, host
     gpus = found.gpus
     identity = Identity(
         collector=f"serving-assay {_version()}",
-        command=shlex.join(["collect", *mask.words(words)]),
+        command=shlex.join(mask.words(["collect", *words])),
         versions=found.versions,
         machine={**record.processor(), **hardware.described(gpus)},
     )
@@ -144,6 +144,7 @@ def _study(options: argparse.Namespace) -> Study:
     study = read_study(options.study or DEFAULT_STUDY)
     if not options.base_url:
         return study
+    options.base_url = options.base_url.rstrip("/")
     arms = options.arm or ["server"]
     if len(arms) > 1:
         raise BadInput(Problem("--base-url", f"{len(arms)} arms", "one --arm: its name"))
@@ -155,15 +156,13 @@ def _study(options: argparse.Namespace) -> Study:
         model = str(told["data"][0]["id"])
     except (TypeError, LookupError):
         raise BadInput(
-            Problem(options.base_url, "no server answers at /v1/models", todo="check the address")
+            Problem(
+                mask.text(options.base_url),
+                "no server answers at /v1/models",
+                todo="check the address",
+            )
         ) from None
-    return _with_arm(study, Arm(arms[0], model, about="a server that somebody else runs"))
-
-
-def _with_arm(study: Study, arm: Arm) -> Study:
-    import msgspec
-
-    return msgspec.structs.replace(study, arm=(arm,))
+    return with_arm(study, Arm(arms[0], model, about="a server that somebody else runs"))
 
 
 def _host(options: argparse.Namespace, study: Study) -> Host:
