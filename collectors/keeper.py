@@ -73,8 +73,10 @@ def main(arguments: list[str]) -> int:
         if hidden:
             writer.start()
         told = _until_over(child)
-        if child.poll() is None:
-            _ask_to_stop(child, 0 if KILL in told else grace)
+        if told and KILL not in told:
+            _ask_to_stop(child, grace)
+        child.kill()
+        child.wait()
         end_all()
         if hidden:
             writer.join(5)
@@ -136,8 +138,6 @@ def _ask_to_stop(child: subprocess.Popen[bytes], grace: float) -> None:
                 child.kill()
             # Where the holder is gone, every look returns at once.
             time.sleep(max(0, _POLL - (time.monotonic() - began)) if child.poll() is None else 0)
-    child.kill()
-    child.wait()
 
 
 def end_all() -> None:

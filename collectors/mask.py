@@ -19,8 +19,8 @@ _SENT = ("--header", "--extra-headers")
 _FLAG = re.compile(r"--.+|-[a-z]+")
 _FORMS = (
     re.compile(r"://(?P<secret>[^/\s@]+)@"),
-    re.compile(rf"(?i)[?&](?:\w+[_.-])?(?:{_WORD})=(?P<secret>[^&#\s]+)"),
-    re.compile(rf"""(?i)["'](?:\w+[_.-])?(?:{_WORD})["']\s*:\s*["'](?P<secret>[^"']+)["']"""),
+    re.compile(rf"(?i)[?&](?:[\w.-]+[_.-])?(?:{_WORD})=(?P<secret>[^&#\s]+)"),
+    re.compile(rf"""(?i)["'](?:[\w.-]+[_.-])?(?:{_WORD})["']\s*:\s*["'](?P<secret>[^"']+)["']"""),
     re.compile(r"\b(?P<secret>(?:hf_|sk-)[\w.+/=-]{8,})"),
     re.compile(r"(?i)\bbearer (?P<secret>[\w.+/=-]{8,})"),
 )
@@ -89,7 +89,7 @@ def _shown_and_hidden(argv: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     for word in argv:
         name, equals, value = word.partition("=")
         is_flag = bool(_FLAG.fullmatch(name))
-        secret = is_secret(name) or name in _SENT
+        secret = name in _SENT or (is_secret(name) and "/" not in name)
         # A flag may take several words: all up to the next flag are its values.
         hide = secret and not equals if is_flag else hide
         if equals and secret:
