@@ -14,6 +14,7 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 from collectors import listing, mask, record
 from collectors.campaign import Campaign, Settings
@@ -27,6 +28,7 @@ from collectors.record import Identity
 from collectors.schedule import Plan, Selection, plan
 from collectors.server import READY_SECONDS
 from collectors.study import Arm, Study, read_study, with_arm
+from collectors.tables import nearest
 
 FINE, INCOMPLETE, USAGE = 0, 1, 2
 DEFAULT_STUDY = "quantization"
@@ -221,6 +223,8 @@ def _inspect(words: Sequence[str]) -> int:
 def _print(lines: Iterable[str]) -> None:
     for line in lines:
         print(line)
+    # A reader that has gone is noticed here, not when the interpreter ends.
+    sys.stdout.flush()
 
 
 def _version() -> str:
@@ -249,8 +253,21 @@ def _count(text: str) -> int:
     return int(text)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Tells what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say it, with the nearest right option of one that is unknown."""
+        _, unknown, words = message.partition("unrecognized arguments: ")
+        word = words.split()[0].partition("=")[0] if unknown else ""
+        known = self._option_string_actions if word.startswith("-") else ["inspect"]
+        hint = nearest(word, known) if unknown else "see --help"
+        print(f"{self.prog}: {message}; {hint}", file=sys.stderr)
+        raise SystemExit(USAGE)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="collect",
         description="Run benchmark arms on vLLM servers and keep what happened as raw files, for "
         "`analyze`. Interrupted, the same command goes on where it ended.",
@@ -316,7 +333,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _inspect_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="collect inspect",
         description="Show the lengths of a dataset's prompts and answers in tokens, and what they "
         "point to.",

@@ -104,7 +104,7 @@ def _first_line() -> bytes:
 def _copy(printed: IO[bytes], output: IO[bytes], hidden: Sequence[bytes]) -> None:
     for line in printed:
         for secret in hidden:
-            line = line.replace(secret, MASK)  # noqa: PLW2901
+            line = line.replace(secret, MASK)
         # On a full disk the rest is lost; the command must not wait for it.
         with suppress(OSError):
             output.write(line)

@@ -76,13 +76,6 @@ def values(argv: Sequence[str], variables: Mapping[str, str]) -> list[str]:
     )
 
 
-def without(line: bytes, hidden: Sequence[str]) -> bytes:
-    """What a program printed, without the secrets that it was given."""
-    for secret in hidden:
-        line = line.replace(secret.encode(), MASK.encode())
-    return line
-
-
 def _shown_and_hidden(argv: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     """Each word as it may be shown, and the secrets that were taken out of it."""
     hide = False
