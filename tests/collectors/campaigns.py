@@ -76,12 +76,12 @@ def campaign(
     results: Path,
     *,
     settings: Mapping[str, Any] | None = None,
-    wanted: Selection = Selection(),
+    wanted: Selection | None = None,
     stream: io.StringIO | None = None,
     **host: Any,
 ) -> Campaign:
     told = table if isinstance(table, Study) else parse_study(table, "study.toml")
-    made = plan(told, wanted)
+    made = plan(told, wanted or Selection())
     where = Host(**{"vllm": STAND_IN, "results": results, "port": port(), **host})
     start = own_process(str((results / told.name).resolve()))
     return Campaign(

@@ -135,7 +135,7 @@ def ignore() -> None:
 
 
 def hold_memory(name: str) -> None:
-    with Path("/dev/shm", name).open("w+b") as file:
+    with Path("/dev/shm", name).open("w+b") as file:  # noqa: S108
         file.truncate(4096)
         Served.memory = mmap.mmap(file.fileno(), 4096)  # type: ignore[attr-defined]
 

@@ -1,4 +1,4 @@
-"""The worker that forks clients, with a package in vLLM's place that says what it was called with."""
+"""The worker that forks clients; a package in vLLM's place says what it was called with."""
 
 from __future__ import annotations
 

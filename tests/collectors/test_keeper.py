@@ -17,6 +17,7 @@ from collectors.process import Process
 from tests.collectors.campaigns import until
 
 PYTHON = sys.executable
+SECRET = {"HF_TOKEN": "not-f0r-you"}
 
 
 @pytest.fixture
@@ -77,14 +78,14 @@ def test_all_that_is_printed_is_kept_behind_what_was_there(tmp_path: Path) -> No
 
 def test_secrets_are_taken_out_of_what_is_printed(tmp_path: Path) -> None:
     script = "echo $HF_TOKEN; printf \"x${HF_TOKEN}y\"; head -c 300000 /dev/zero | tr '\\0' a"
-    assert bash(tmp_path, script, HF_TOKEN="not-f0r-you").wait(30) == 0
+    assert bash(tmp_path, script, **SECRET).wait(30) == 0
     assert log(tmp_path) == "***\nx***y" + "a" * 300000
 
 
 def test_secrets_and_what_outlives_the_command(tmp_path: Path, mark: str) -> None:
     # The child holds the pipe open; it is killed, then all is written.
     script = "setsid sleep 600 & echo $HF_TOKEN"
-    assert bash(tmp_path, script, HF_TOKEN="not-f0r-you").wait(30) == 0
+    assert bash(tmp_path, script, **SECRET).wait(30) == 0
     assert log(tmp_path) == "***\n"
     assert marked(mark) == []
 
@@ -124,7 +125,7 @@ def test_then_it_is_asked_to_terminate(tmp_path: Path) -> None:
 def test_then_it_is_killed_with_all_that_came_of_it(tmp_path: Path, mark: str) -> None:
     stubborn = (
         "import signal, subprocess, sys, time, os\n"
-        "for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP): signal.signal(n, signal.SIG_IGN)\n"
+        "for n in (1, 2, 15): signal.signal(n, signal.SIG_IGN)\n"
         "if len(sys.argv) > 1:\n"
         "    left = int(sys.argv[1])\n"
         "    if left: subprocess.Popen([sys.executable, '-c', os.environ['SELF'], str(left - 1)],"
@@ -273,7 +274,10 @@ def test_shared_memory_that_was_there_or_is_used_stays(
     assert before == {"psm_old"}
     for name in ("psm_used", "psm_new", "other"):
         (tmp_path / name).write_bytes(b"x")
-    hold = "import mmap, sys; f = open(sys.argv[1], 'r+b'); m = mmap.mmap(f.fileno(), 1); print(1, flush=True); input()"
+    hold = (
+        "import mmap, sys; f = open(sys.argv[1], 'r+b'); m = mmap.mmap(f.fileno(), 1)\n"
+        "print(1, flush=True); input()"
+    )
     user = subprocess.Popen(
         [PYTHON, "-c", hold, str(tmp_path / "psm_used")],
         stdin=subprocess.PIPE,

@@ -59,7 +59,10 @@ def test_waiting_ends(tmp_path: Path) -> None:
 
 
 def test_all_are_killed_at_once(tmp_path: Path) -> None:
-    script = "import signal, time; signal.signal(2, signal.SIG_IGN); print(1, flush=True); time.sleep(600)"
+    script = (
+        "import signal, time; signal.signal(2, signal.SIG_IGN)\n"
+        "print(1, flush=True); time.sleep(600)"
+    )
     logs = [tmp_path / "a", tmp_path / "b"]
     all_of_them = [Process(Command((sys.executable, "-c", script), {}), log, "all") for log in logs]
     until(lambda: all(log.exists() and log.read_text() for log in logs))

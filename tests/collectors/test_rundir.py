@@ -137,7 +137,7 @@ def test_one_collector_a_folder(tmp_path: Path) -> None:
         ):
             pass
         # No process that is started meanwhile holds it on.
-        other = subprocess.Popen(["sleep", "600"])
+        other = subprocess.Popen(["/bin/sleep", "600"])
     with rundir.locked(tmp_path / "study"):
         other.kill()
         other.wait()
