@@ -70,7 +70,7 @@ class Served(BaseHTTPRequestHandler):
         if self.path == "/v1/completions":
             with Served.lock:
                 Served.done += 1
-                if Served.done == int(ENV.get("STAND_IN_REQUESTS", 0)) and lives():
+                if Served.done == int(ENV.get("STAND_IN_REQUESTS", "0")) and lives():
                     say("RuntimeError: the engine died")
                     os._exit(3)
         say(f"POST {self.path}")
@@ -122,7 +122,7 @@ def serve(words: list[str]) -> None:
         time.sleep(0.05)
     Served.model = value_of(words, "--served-model-name")
     fixed = "" if ENV.get("STAND_IN_DEAF") else value_of(words, "--num-gpu-blocks-override")
-    Served.blocks = int(fixed or ENV.get("STAND_IN_KV", 100))
+    Served.blocks = int(fixed or ENV.get("STAND_IN_KV", "100"))
     if not ENV.get("STAND_IN_MUTE"):
         say(f"INFO GPU KV cache size: {Served.blocks * BLOCK:,} tokens")
     address = value_of(words, "--host", "127.0.0.1"), int(value_of(words, "--port"))

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors import process as module
 from collectors.commands import Command
 from collectors.process import Process, kill_all, telling_lines
 from tests.collectors.campaigns import until
@@ -70,12 +69,11 @@ def test_all_are_killed_at_once(tmp_path: Path) -> None:
     assert [process.wait(15) for process in all_of_them] == [137, 137]
 
 
-def test_a_keeper_that_hangs_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_keeper_that_hangs_is_killed(tmp_path: Path) -> None:
     process = Process(Command(("sleep", "600"), {}), tmp_path / "log", str(tmp_path), grace=-14.5)
     until((tmp_path / "log").exists)
     os.kill(process.pid, signal.SIGSTOP)
     assert process.stop() == -signal.SIGKILL
-    assert module.MARK
 
 
 def test_a_log_in_no_folder(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
