@@ -35,8 +35,10 @@ def main(path: str) -> None:
         bench(parser.parse_args(argv))
 
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(path)
+        # Who sees the path may connect at once.
+        listener.bind(f"{path}.new")
         listener.listen()
+        os.rename(f"{path}.new", path)  # noqa: PTH104 - a socket, no file to be read
         while True:
             connection, _ = listener.accept()
             # A fork before the answering thread starts: the child has this thread alone.
@@ -62,7 +64,7 @@ def _fork(
         call(job["argv"])
         status = 0
     except SystemExit as error:
-        status = error.code if isinstance(error.code, int) else 1
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
     except BaseException:
         traceback.print_exc()
     finally:

@@ -90,29 +90,33 @@ class Campaign:
         Raises:
             BadInput: another collector is at work, or complete runs were made another way.
         """
-        with rundir.locked(self._study):
-            end_strays(self._mark)
-            for arm in self._plan.arms:
-                halves = rundir.mark_halves(self._study / arm.name)
-                self.summary.halves += [self._name(path) for path in halves]
-            todo = self._todo()
-            self.summary.left = [self._key(job) for job in self._plan.jobs if job in todo]
-            self._progress.runs = len(todo)
-            try:
-                for session in self._plan.sessions:
-                    jobs = [job for job in session.jobs if job in todo]
-                    if jobs:
-                        self._session(session, jobs)
-            except OutOfTime:
-                self.summary.stopped = "no time was left for another run (--deadline)"
-            except KeyboardInterrupt:
-                self.summary.stopped = "interrupted"
-            except OSError as error:
-                where = f" ({error.filename})" if error.filename else ""
-                self.summary.stopped = f"{error.strerror or error}{where}"
-            finally:
-                self._progress.close()
+        try:
+            with rundir.locked(self._study):
+                self._all()
+        except OutOfTime:
+            self.summary.stopped = "no time was left for another run (--deadline)"
+        except KeyboardInterrupt:
+            self.summary.stopped = "interrupted"
+        except OSError as error:
+            where = f" ({error.filename})" if error.filename else ""
+            self.summary.stopped = f"{error.strerror or error}{where}"
+        finally:
+            self._progress.close()
         return self.summary
+
+    def _all(self) -> None:
+        end_strays(self._mark)
+        for arm in self._plan.arms:
+            halves = rundir.mark_halves(self._study / arm.name)
+            self.summary.halves += [self._name(path) for path in halves]
+        todo = self._todo()
+        self.summary.left = [self._key(job) for job in self._plan.jobs if job in todo]
+        self._progress.runs = len(todo)
+        for session in self._plan.sessions:
+            jobs = [job for job in session.jobs if job in todo]
+            if jobs:
+                self._session(session, jobs)
+            self._upload(session.jobs)
 
     def _todo(self) -> set[Job]:
         """The runs that are not complete; complete ones must be of the same definition."""
@@ -166,24 +170,20 @@ class Campaign:
                 self._warm_up(name, jobs, fleets[name], self._stems[name])
             again = set(fleets)
             for job in jobs:
-                if job.arm not in fleets:
-                    continue
-                self._in_time(job)
-                made = self._one(job, fleets[job.arm], watchers[job.arm])
-                if made.outcome.state == "complete" or fleets[job.arm].dead() is None:
-                    continue
-                self._down(job.arm, fleets, watchers)
-                if job.arm in again:
+                if job.arm in again and job.arm in fleets and fleets[job.arm].dead():
                     again.discard(job.arm)
+                    self._down(job.arm, fleets, watchers)
                     rest = [other for other in jobs if self._key(other) in self.summary.left]
                     arm = self._plan.study.arms[job.arm]
                     self._up(starter, arm, session, rest, fleets, watchers)
                     if job.arm in fleets:
                         self._warm_up(job.arm, rest, fleets[job.arm], self._stems[job.arm])
+                if job.arm in fleets and not fleets[job.arm].dead():
+                    self._in_time(job)
+                    self._one(job, fleets[job.arm], watchers[job.arm])
         finally:
             for name in list(fleets):
                 self._down(name, fleets, watchers)
-        self._upload(jobs)
 
     def _up(
         self,
@@ -293,7 +293,7 @@ class Campaign:
             raise OutOfTime
 
     def _upload(self, jobs: Sequence[Job]) -> None:
-        """Copy the session's runs to where the user wants them, and compare."""
+        """Copy a session's runs to where the user wants them, those of earlier calls too."""
         if not self._host.upload:
             return
         for job in jobs:

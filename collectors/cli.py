@@ -14,6 +14,7 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 from collectors import listing, mask, record
 from collectors.campaign import Campaign, Settings
@@ -26,7 +27,8 @@ from collectors.progress import Progress, clock
 from collectors.record import Identity
 from collectors.schedule import Plan, Selection, plan
 from collectors.server import READY_SECONDS
-from collectors.study import Arm, Study, read_study
+from collectors.study import Arm, Study, read_study, with_arm
+from collectors.tables import nearest
 
 FINE, INCOMPLETE, USAGE = 0, 1, 2
 DEFAULT_STUDY = "quantization"
@@ -98,7 +100,7 @@ def _checked(options: argparse.Namespace, words: Sequence[str], made: Plan, host
     gpus = found.gpus
     identity = Identity(
         collector=f"serving-assay {_version()}",
-        command=shlex.join(["collect", *mask.words(words)]),
+        command=shlex.join(mask.words(["collect", *words])),
         versions=found.versions,
         machine={**record.processor(), **hardware.described(gpus)},
     )
@@ -144,6 +146,7 @@ def _study(options: argparse.Namespace) -> Study:
     study = read_study(options.study or DEFAULT_STUDY)
     if not options.base_url:
         return study
+    options.base_url = options.base_url.rstrip("/")
     arms = options.arm or ["server"]
     if len(arms) > 1:
         raise BadInput(Problem("--base-url", f"{len(arms)} arms", "one --arm: its name"))
@@ -155,15 +158,13 @@ def _study(options: argparse.Namespace) -> Study:
         model = str(told["data"][0]["id"])
     except (TypeError, LookupError):
         raise BadInput(
-            Problem(options.base_url, "no server answers at /v1/models", todo="check the address")
+            Problem(
+                mask.text(options.base_url),
+                "no server answers at /v1/models",
+                todo="check the address",
+            )
         ) from None
-    return _with_arm(study, Arm(arms[0], model, about="a server that somebody else runs"))
-
-
-def _with_arm(study: Study, arm: Arm) -> Study:
-    import msgspec
-
-    return msgspec.structs.replace(study, arm=(arm,))
+    return with_arm(study, Arm(arms[0], model, about="a server that somebody else runs"))
 
 
 def _host(options: argparse.Namespace, study: Study) -> Host:
@@ -222,6 +223,8 @@ def _inspect(words: Sequence[str]) -> int:
 def _print(lines: Iterable[str]) -> None:
     for line in lines:
         print(line)
+    # A reader that has gone is noticed here, not when the interpreter ends.
+    sys.stdout.flush()
 
 
 def _version() -> str:
@@ -250,8 +253,21 @@ def _count(text: str) -> int:
     return int(text)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Tells what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say it, with the nearest right option of one that is unknown."""
+        _, unknown, words = message.partition("unrecognized arguments: ")
+        word = words.split()[0].partition("=")[0] if unknown else ""
+        known = self._option_string_actions if word.startswith("-") else ["inspect"]
+        hint = nearest(word, known) if unknown else "see --help"
+        print(f"{self.prog}: {message}; {hint}", file=sys.stderr)
+        raise SystemExit(USAGE)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="collect",
         description="Run benchmark arms on vLLM servers and keep what happened as raw files, for "
         "`analyze`. Interrupted, the same command goes on where it ended.",
@@ -317,7 +333,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _inspect_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="collect inspect",
         description="Show the lengths of a dataset's prompts and answers in tokens, and what they "
         "point to.",

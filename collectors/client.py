@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from collectors import bench_worker
+from collectors import bench_worker, mask
 from collectors.commands import Command
 from collectors.errors import Problem
 from collectors.process import Process
@@ -63,9 +63,11 @@ def drive(
             if problem is not None:
                 # A client may have noticed as well, and deserves a moment to write what it has.
                 time.sleep(2)
-                return Driven(tuple(call.status() or 1 for call in running), problem)
+                ended = (call.status() for call in running)
+                return Driven(tuple(1 if each is None else each for each in ended), problem)
             time.sleep(_POLL)
-        return Driven(tuple(status for status in statuses if status is not None))
+        # A server that died may have ended the clients before anybody looked.
+        return Driven(tuple(each for each in statuses if each is not None), watch())
     finally:
         for call in running:
             call.stop()
@@ -103,26 +105,31 @@ class Worker:
             log: Gets what it prints itself.
             env: Added to the environment of all its runs.
         """
-        self._mark = mark
         self._folder = Path(tempfile.mkdtemp(prefix="serving-assay-"))
         self._socket = self._folder / "bench"
+        self._mark = mark
+        self._usable: bool | None = None
         words = (python, "-P", bench_worker.__file__, str(self._socket))
         self._process = Process(Command(words, env or {}), log, mark, grace=2)
 
     def ready(self, seconds: float = 120) -> bool:
-        """Whether it can be used; waits for its imports."""
+        """Whether it can be used; waits for its imports, once."""
         end = time.monotonic() + seconds
-        while not self._socket.exists():
+        while self._usable is None and not self._socket.exists():
             if self._process.status is not None or time.monotonic() > end:
-                return False
-            time.sleep(_POLL)
-        return True
+                self._usable = False
+            else:
+                time.sleep(_POLL)
+        return self._usable is not False and self._process.status is None
 
     def start(self, command: Command, log: Path) -> Call:
-        """Start one client, in a process of its own where the worker could not be had."""
-        if not self.ready():
+        """Start one client: its words after `bench serve` are what counts.
+
+        It gets a process of its own where no fork can be had, and where it is given a secret: only
+        a keeper takes those out of what it prints.
+        """
+        if mask.values(command.argv, command.env) or not self.ready():
             return own_process(self._mark)(command, log)
-        # What follows `bench serve` counts; the rest says how to start what is running here.
         words = command.argv[command.argv.index("bench") + 2 :]
         return _Forked(self._socket, words, log)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import socket
 import urllib.error
@@ -18,8 +19,7 @@ def get(url: str, seconds: float = 5) -> str:
     Raises:
         OSError: it cannot be reached, or answers with an error.
     """
-    with _OPENER.open(url, timeout=seconds) as answer:
-        return str(answer.read().decode("utf-8", "replace"))
+    return _sent(url, seconds).decode("utf-8", "replace")
 
 
 def get_json(url: str, seconds: float = 5) -> Any:
@@ -37,15 +37,23 @@ def post(url: str, seconds: float = 60) -> None:
         OSError: it cannot be reached, or answers with an error.
     """
     request = urllib.request.Request(url, data=b"", method="POST")  # noqa: S310
-    with _OPENER.open(request, timeout=seconds) as answer:
-        answer.read()
+    _sent(request, seconds)
+
+
+def _sent(request: str | urllib.request.Request, seconds: float) -> bytes:
+    try:
+        with _OPENER.open(request, timeout=seconds) as answer:
+            return bytes(answer.read())
+    except (http.client.HTTPException, ValueError) as error:
+        # No address, another protocol, or an answer that was cut off: no kind of OSError.
+        raise OSError(f"{type(error).__name__} {error}") from None
 
 
 def answers(url: str) -> bool:
     """Whether an address answers without an error."""
     try:
         get(url, 3)
-    except (OSError, ValueError):
+    except OSError:
         return False
     return True
 

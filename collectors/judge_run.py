@@ -43,7 +43,7 @@ def outcome(driven: Driven, results: Sequence[Path], prompts: int) -> Outcome:
         try:
             told = json.loads(path.read_text("utf-8"))
             counts.append((int(told["completed"]), int(told.get("failed", 0))))
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, OverflowError):
             return Outcome("failed", f"the client ended with status 0 and left no {path.name}")
     completed = sum(done for done, _ in counts)
     failed = sum(bad for _, bad in counts)

@@ -2,23 +2,28 @@
 
     python keeper.py LOG GRACE COMMAND...
 
-The collector holds this process's standard input. When it says so there, or when that closes since
-the collector was killed, the command is asked to stop, given GRACE seconds, then killed with all
-that came of it, and the shared memory it left is removed. Uses the standard library only: it
-starts at once.
+The collector holds this process's standard input. Its first line there is a JSON list of what must
+not reach LOG: the secrets that the command is given. When it says so there, or when that closes
+since the collector was killed, the command is asked to stop, given GRACE seconds, then killed with
+all that came of it, and the shared memory it left is removed. Uses the standard library only: it
+starts at once, and the command's Python never finds this package.
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import select
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 MARK = "SERVING_ASSAY_KEPT_FOR"
 """Set in the environment of whatever is kept, so that strays can be told from others' processes."""
@@ -26,8 +31,13 @@ MARK = "SERVING_ASSAY_KEPT_FOR"
 STOP, KILL = b"s", b"k"
 """What may be written to standard input: end the command in peace, or at once."""
 
+MASK = b"***"
+
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where POSIX shared memory lies
 _OURS = ("psm_", "vllm", "sem.mp-", "sem.loky", "nccl-", "torch_", "gloo")
+PATIENCE = 40.0
+"""Seconds that a keeper whose collector was killed may take: more than any command's grace."""
+
 _SET_PDEATHSIG, _SET_SUBREAPER = 1, 36
 _POLL = 0.2
 
@@ -45,36 +55,69 @@ def main(arguments: list[str]) -> int:
     # Children whose parent dies come to this process, so that none can slip away.
     libc.prctl(_SET_SUBREAPER, 1, 0, 0, 0)
     before = set(shared_memory())
+    hidden = [secret.encode() for secret in json.loads(_first_line() or b"[]")]
     with Path(log).open("ab", buffering=0) as output:
         try:
             child = subprocess.Popen(  # noqa: S603 - the words of a study, no shell
                 command,
                 stdin=subprocess.DEVNULL,
-                stdout=output,
+                stdout=subprocess.PIPE if hidden else output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                # Should this process itself be killed, the command goes with it.
-                preexec_fn=lambda: libc.prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0),
+                preexec_fn=lambda: _begin(libc),
             )
         except OSError as error:
             output.write(f"cannot be started: {command[0]}: {error.strerror}\n".encode())
             return 127
-        code = _until_over(child)
-        if code is None:
-            code = _ask_to_stop(child, grace)
-    end_all()
+        writer = threading.Thread(target=_copy, args=(child.stdout, output, hidden), daemon=True)
+        if hidden:
+            writer.start()
+        told = _until_over(child)
+        if told and KILL not in told:
+            _ask_to_stop(child, grace)
+        child.kill()
+        child.wait()
+        end_all()
+        if hidden:
+            writer.join(5)
     remove_shared_memory(before)
+    code = child.returncode
     return code if code >= 0 else 128 - code
 
 
-def _until_over(child: subprocess.Popen[bytes]) -> int | None:
-    """The exit status; None where the command is to be stopped."""
-    while True:
-        if _told(_POLL):
-            return child.poll()
-        if child.poll() is not None:
-            return child.returncode
+def _begin(libc: ctypes.CDLL) -> None:
+    """What the command's process does before it becomes the command."""
+    # Should the keeper itself be killed, the command goes with it.
+    libc.prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    # What a process ignores, its command would ignore as well, and could not be asked to stop.
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_DFL)
+
+
+def _first_line() -> bytes:
+    line = b""
+    while not line.endswith(b"\n") and (byte := os.read(0, 1)):
+        line += byte
+    return line
+
+
+def _copy(printed: IO[bytes], output: IO[bytes], hidden: Sequence[bytes]) -> None:
+    for line in printed:
+        for secret in hidden:
+            line = line.replace(secret, MASK)
+        # On a full disk the rest is lost; the command must not wait for it.
+        with suppress(OSError):
+            output.write(line)
+
+
+def _until_over(child: subprocess.Popen[bytes]) -> bytes:
+    """What the holder said to stop it; nothing where the command has ended by itself."""
+    while child.poll() is None:
+        told = _told(_POLL)
+        if told:
+            return told
         _bury_the_dead(child.pid)
+    return b""
 
 
 def _told(seconds: float) -> bytes:
@@ -83,7 +126,7 @@ def _told(seconds: float) -> bytes:
     return (os.read(0, 64) or STOP) if readable else b""
 
 
-def _ask_to_stop(child: subprocess.Popen[bytes], grace: float) -> int:
+def _ask_to_stop(child: subprocess.Popen[bytes], grace: float) -> None:
     # Servers and clients of vLLM end their own children on an interrupt.
     for ask, share in ((signal.SIGINT, 0.7), (signal.SIGTERM, 0.3)):
         if child.poll() is None:
@@ -95,10 +138,6 @@ def _ask_to_stop(child: subprocess.Popen[bytes], grace: float) -> int:
                 child.kill()
             # Where the holder is gone, every look returns at once.
             time.sleep(max(0, _POLL - (time.monotonic() - began)) if child.poll() is None else 0)
-        if child.poll() is not None:
-            return child.returncode
-    child.kill()
-    return child.wait()
 
 
 def end_all() -> None:
@@ -150,8 +189,15 @@ def _children() -> dict[int, list[int]]:
 
 def strays(mark: str) -> list[int]:
     """Processes kept for `mark` that no keeper keeps any more."""
+    marked, keepers = _marked(mark)
+    kept = {pid for keeper in keepers for pid in (keeper, *descendants(keeper))}
+    return [pid for pid in marked if pid not in kept]
+
+
+def _marked(mark: str) -> tuple[list[int], list[int]]:
+    """All processes that are kept for `mark`, and those of them that are keepers."""
     wanted = f"{MARK}={mark}".encode()
-    found, kept = [], set()
+    found, keepers = [], []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
@@ -162,16 +208,40 @@ def strays(mark: str) -> list[int]:
         except OSError:
             continue
         found.append(int(entry.name))
-        if os.fsencode(__file__) in words:
-            kept |= {int(entry.name), *descendants(int(entry.name))}
-    return [pid for pid in found if pid not in kept]
+        # The words of a command that is kept stand behind those of its keeper.
+        if os.fsencode(__file__) in words[:4]:
+            keepers.append(int(entry.name))
+    return found, keepers
 
 
-def end_strays(mark: str) -> int:
-    """Kill what a killed keeper left behind; returns how many processes."""
-    found = strays(mark)
-    for pid in found:
-        _signal(pid, signal.SIGKILL)
+def end_strays(mark: str, patience: float = PATIENCE) -> int:
+    """End what a killed collector or a killed keeper left behind, with its shared memory.
+
+    A keeper whose collector was killed stops what it keeps in peace, and is waited for; what no
+    keeper keeps is killed. When this returns, none of it lives.
+
+    Args:
+        mark: Whose; nobody else's collector may be at work for it.
+        patience: Seconds a keeper may take.
+
+    Returns:
+        How many processes there were.
+    """
+    ours = {os.getpid(), *descendants(os.getpid())}
+    found = [pid for pid in _marked(mark)[0] if pid not in ours]
+    end = time.monotonic() + patience
+    while time.monotonic() < end and any(pid not in ours for pid in _marked(mark)[1]):
+        time.sleep(_POLL)
+    mapped: set[int] = set()
+    for _ in range(100):
+        left = [pid for pid in _marked(mark)[0] if pid not in ours]
+        if not left:
+            break
+        for pid in left:
+            mapped |= _mapped(str(pid))
+            _signal(pid, signal.SIGKILL)
+        time.sleep(0.05)
+    _remove({name for name, inode in shared_memory().items() if inode in mapped})
     return len(found)
 
 
@@ -182,47 +252,44 @@ def _signal(pid: int, number: signal.Signals) -> None:
         return
 
 
-def shared_memory() -> list[str]:
-    """Names of shared memory of the kinds that servers make, owned by this user."""
+def shared_memory() -> dict[str, int]:
+    """Inodes of shared memory of the kinds that servers make, owned by this user, by name."""
     try:
         entries = list(SHARED_MEMORY.iterdir())
     except OSError:
-        return []
-    found = []
+        return {}
+    found = {}
     for entry in entries:
         try:
-            if entry.name.startswith(_OURS) and entry.stat().st_uid == os.getuid():
-                found.append(entry.name)
+            told = entry.stat()
         except OSError:
             continue
+        if entry.name.startswith(_OURS) and told.st_uid == os.getuid():
+            found[entry.name] = told.st_ino
     return found
 
 
 def remove_shared_memory(before: set[str]) -> list[str]:
     """Remove what was made since `before` and no living process uses; returns the names."""
-    new = set(shared_memory()) - before
-    if not new:
-        return []
-    used = _mapped()
-    gone = []
-    for name in sorted(new):
-        path = SHARED_MEMORY / name
-        try:
-            if path.stat().st_ino not in used:
-                path.unlink()
-                gone.append(name)
-        except OSError:
-            continue
+    return _remove(set(shared_memory()) - before)
+
+
+def _remove(names: set[str]) -> list[str]:
+    used = _mapped() if names else set()
+    now = shared_memory()
+    gone = sorted(name for name in names if name in now and now[name] not in used)
+    for name in gone:
+        (SHARED_MEMORY / name).unlink(missing_ok=True)
     return gone
 
 
-def _mapped() -> set[int]:
-    """Inodes of the shared memory that some process has mapped.
+def _mapped(pid: str = "[0-9]*") -> set[int]:
+    """Inodes of the shared memory that some process, or this one, has mapped.
 
     Not names: a semaphore is mapped under a name that is gone once it has its own.
     """
     found = set()
-    for maps in Path("/proc").glob("[0-9]*/maps"):
+    for maps in Path("/proc").glob(f"{pid}/maps"):
         try:
             lines = maps.read_text("utf-8", "replace").splitlines()
         except OSError:

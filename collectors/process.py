@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -12,7 +13,7 @@ import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
-from collectors import keeper
+from collectors import keeper, mask
 from collectors.commands import Command
 from collectors.keeper import KILL, MARK, STOP
 
@@ -46,14 +47,16 @@ class Process:
         self.command = command
         self.log = log
         self._grace = grace
+        environment = {**os.environ, **command.env, MARK: mark}
         self._keeper = subprocess.Popen(  # noqa: S603 - our own module, no shell
             [sys.executable, "-P", keeper.__file__, str(log), str(grace), *command.argv],
             stdin=subprocess.PIPE,
-            env={**os.environ, **command.env, MARK: mark},
+            env=environment,
             start_new_session=True,
             bufsize=0,
         )
         _living.add(self)
+        self._say(json.dumps(mask.values(command.argv, environment)).encode() + b"\n")
 
     @property
     def pid(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -45,8 +46,7 @@ class Progress:
     def tell(self, line: str) -> None:
         """A line that stays."""
         self._clear()
-        self.stream.write(f"{line}\n")
-        self.stream.flush()
+        self._write(f"{line}\n")
         self._draw()
 
     def begins(self, at: str) -> None:
@@ -75,10 +75,14 @@ class Progress:
         if self._at and self.stream.isatty():
             full = _WIDTH * self._done // max(self.runs, 1)
             bar = "█" * full + "░" * (_WIDTH - full)
-            self.stream.write(f"\r\033[K{bar} {self._at}; {self._times()}")
-            self.stream.flush()
+            self._write(f"\r\033[K{bar} {self._at}; {self._times()}")
 
     def _clear(self) -> None:
         if self._at and self.stream.isatty():
-            self.stream.write("\r\033[K")
+            self._write("\r\033[K")
+
+    def _write(self, text: str) -> None:
+        # A terminal that was closed must neither end a run nor keep servers from being stopped.
+        with suppress(OSError):
+            self.stream.write(text)
             self.stream.flush()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from collectors import commands, cut, record, rundir
 from collectors.client import Start, drive
+from collectors.errors import Problem
 from collectors.evidence import Watcher
 from collectors.host import Host
 from collectors.http import get, post
@@ -89,6 +90,10 @@ def make(
         evidence = {} if watcher is None else watcher.end(part, fleet, job, began, began + seconds)
     _cut_logs(fleet, logs, part)
     result = outcome(driven, [part / name for name in names], job.prompts)
+    if driven.problem is None and result.completed < job.prompts:
+        died = _died_meanwhile(fleet)
+        if died is not None:
+            result = replace(result, state="failed", reason=str(died))
     texts = 0
     if commands.random_weights(host, study) and not keep_texts:
         texts = sum(drop_texts(part / name) for name in names)
@@ -113,6 +118,14 @@ def make(
         "evidence": evidence,
     }
     return Made(rundir.close_part(part, entry), result)
+
+
+def _died_meanwhile(fleet: Fleet, seconds: float = 1.5) -> Problem | None:
+    """Why requests failed, if a server has died; its keeper may be some moments behind."""
+    end = time.monotonic() + seconds
+    while (died := fleet.dead()) is None and time.monotonic() < end:
+        time.sleep(0.1)
+    return died
 
 
 def _empty_prefix_cache(url: str) -> bool:

@@ -77,10 +77,16 @@ def close_part(part: Path, record: Mapping[str, Any]) -> Path:
     Returns:
         The final folder.
     """
-    final = part.with_name(part.name.removesuffix(PART))
     write_record(part, {**record, "files": checksums(part)})
+    return _settle(part)
+
+
+def _settle(part: Path) -> Path:
+    final = part.with_name(part.name.removesuffix(PART))
     if final.exists():
-        put_aside(final, final, "failed")
+        # A record that says "complete" of files that are not as it says would be believed.
+        was = (read_record(final) or {}).get("state")
+        put_aside(final, final, "failed", "changed" if was == "complete" else "")
     part.rename(final)
     _sync(final.parent)
     return final
@@ -91,20 +97,25 @@ def put_aside(folder: Path, final: Path, word: str, state: str = "") -> Path:
     number = 1
     while (aside := final.with_name(f"{final.name}.{word}-{number}")).exists():
         number += 1
-    folder.rename(aside)
     if state:
-        write_record(aside, {**(read_record(aside) or {}), "state": state})
+        write_record(folder, {**(read_record(folder) or {}), "state": state})
+    folder.rename(aside)
     return aside
 
 
 def mark_halves(arm: Path) -> list[Path]:
-    """Put aside every run of an arm that a killed collector left unfinished."""
-    if not arm.is_dir():
-        return []
-    return [
-        put_aside(part, part.with_name(part.name.removesuffix(PART)), "half", "interrupted")
-        for part in sorted(arm.glob(f"*{PART}"))
-    ]
+    """Put aside every run of an arm that a killed collector left unfinished.
+
+    One that was sealed already gets its name: nothing of it is missing.
+    """
+    halves = []
+    for part in sorted(arm.glob(f"*{PART}")) if arm.is_dir() else ():
+        if whole(part):
+            final = part.with_name(part.name.removesuffix(PART))
+            halves.append(put_aside(part, final, "half", "interrupted"))
+        else:
+            _settle(part)
+    return halves
 
 
 def whole(folder: Path) -> str:

@@ -8,6 +8,7 @@ host that drifts (clocks, neighbours, temperature) does not drift along with an 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -113,7 +114,9 @@ def plan(study: Study, wanted: Selection = Selection()) -> Plan:
                 if load.arms and arm.name not in load.arms:
                     continue
                 jobs += _repeats(study, arm, workload, load, wanted, notes)
-    sessions = tuple(_sessions(study, arms, jobs))
+    # Two loads may become the same one when clients share them.
+    unique = list({(job.arm, job.name): job for job in reversed(jobs)}.values())[::-1]
+    sessions = tuple(_sessions(study, arms, unique))
     return Plan(study, sessions, study.seed, tuple(notes))
 
 
@@ -160,7 +163,7 @@ def _repeats(
             arm=arm.name,
             workload=workload.name,
             concurrency=total,
-            prompts=wanted.prompts or load.prompts,
+            prompts=max(wanted.prompts or load.prompts, clients),
             repeat=repeat,
             seed=study.seed % 1_000_000 + repeat,
             clients=clients,
@@ -176,19 +179,35 @@ def _sessions(study: Study, arms: Sequence[Arm], jobs: Sequence[Job]) -> Iterabl
         groups.setdefault((arm.shares_gpu, alone), []).append(arm.name)
     most = max((job.repeat for job in jobs), default=0)
     starts = min(study.starts or most, most)
+    firsts: Counter[object] = Counter()
     for start in range(1, starts + 1):
         draw = random.Random(f"{study.seed}:{start}")  # noqa: S311 - an order, no secret
-        order = list(groups.values())
-        draw.shuffle(order)
-        for members in order:
+        order = [tuple(members) for members in groups.values()]
+        for members in _drawn(order, draw, firsts, ""):
             mine = [
                 job for job in jobs if job.arm in members and (job.repeat - 1) % starts == start - 1
             ]
             if mine:
-                yield Session(start, tuple(members), tuple(_interleaved(mine, draw)))
+                yield Session(start, members, tuple(_interleaved(mine, draw, firsts)))
 
 
-def _interleaved(jobs: Sequence[Job], draw: random.Random) -> Iterable[Job]:
+def _drawn(
+    items: Sequence[T], draw: random.Random, firsts: Counter[object], place: object
+) -> list[T]:
+    """A random order; the first is one that has been first least often in this place.
+
+    What comes first meets the host as the last pause left it, so no arm may always be that.
+    """
+    order = list(items)
+    draw.shuffle(order)
+    first = min(order, key=lambda item: firsts[place, item])
+    firsts[place, first] += 1
+    return [first, *(item for item in order if item != first)]
+
+
+def _interleaved(
+    jobs: Sequence[Job], draw: random.Random, firsts: Counter[object]
+) -> Iterable[Job]:
     """Repeat by repeat; within one, the loads in a drawn order, and the arms in one for each."""
     cells: dict[tuple[int, str, int], list[Job]] = {}
     for job in jobs:
@@ -197,6 +216,6 @@ def _interleaved(jobs: Sequence[Job], draw: random.Random) -> Iterable[Job]:
         mine = [key for key in cells if key[0] == repeat]
         draw.shuffle(mine)
         for key in mine:
-            row = cells[key]
-            draw.shuffle(row)
-            yield from row
+            by_arm = {job.arm: job for job in cells[key]}
+            for arm in _drawn(list(by_arm), draw, firsts, key[1:]):
+                yield by_arm[arm]

@@ -163,18 +163,33 @@ def parse_study(table: Mapping[str, Any], file: str) -> Study:
         if not isinstance(table.get(key), list) or not table[key]:
             raise BadInput(Problem(file, f"has no [[{key}]]", todo=f"write at least one [[{key}]]"))
     made = table.get("made_model", {})
-    head = convert({**table, "arm": [], "workload": [], "made_model": {}}, Study, file)
+    if not isinstance(made, dict):
+        raise BadInput(Problem(file, "made_model is no table", todo="write [made_model.NAME]"))
+    bare: dict[str, object] = {"arm": [], "workload": [], "made_model": {}, "servers": {}}
+    head = convert({**table, **bare}, Study, file)
     study = msgspec.structs.replace(
         head,
         arm=tuple(_entry(entry, Arm, f"{file}, arm") for entry in table["arm"]),
         workload=tuple(_workload(entry, f"{file}, workload") for entry in table["workload"]),
+        servers=convert(table.get("servers", {}), Servers, f"{file}, servers"),
         made_model={
             name: convert(entry, MadeModel, f"{file}, made_model {name!r}")
-            for name, entry in (made.items() if isinstance(made, dict) else ())
+            for name, entry in made.items()
         },
     )
     _check(study, file)
     return study
+
+
+def with_arm(study: Study, arm: Arm) -> Study:
+    """The study with one other arm in place of its own.
+
+    Raises:
+        BadInput: its name cannot be that of a folder.
+    """
+    other = msgspec.structs.replace(study, arm=(arm,))
+    _check_names(other, "--arm")
+    return other
 
 
 def _entry(entry: object, kind: type[T], where: str) -> T:
@@ -198,22 +213,7 @@ def _workload(entry: object, where: str) -> Workload:
 
 def _check(study: Study, file: str) -> None:
     """What a type cannot say."""
-    for what, names in (
-        ("study", [study.name]),
-        ("arm", [arm.name for arm in study.arm]),
-        ("workload", [workload.name for workload in study.workload]),
-    ):
-        for name in names:
-            if not _NAME.fullmatch(name):
-                raise BadInput(
-                    Problem(
-                        f"{file}, {what} {name!r}",
-                        "is no name of a folder",
-                        "letters, digits, '.', '_' and '-', at most 64",
-                    )
-                )
-        for name in _twice(names):
-            raise BadInput(Problem(f"{file}, {what} {name!r}", "stands twice", todo="rename one"))
+    _check_names(study, file)
     _positive(study, file)
     for arm in study.arm:
         _check_arm(study, arm, f"{file}, arm {arm.name!r}")
@@ -235,6 +235,36 @@ def _check(study: Study, file: str) -> None:
                             todo=nearest(name, study.arms),
                         )
                     )
+        for name in study.arms:
+            mine = [load for load in workload.loads if not load.arms or name in load.arms]
+            for twice in _twice([str(load.concurrency) for load in mine]):
+                # Both runs would have one name.
+                raise BadInput(
+                    Problem(
+                        at,
+                        f"drives arm {name!r} twice with concurrency = {twice}",
+                        todo="write one load of it, with repeats",
+                    )
+                )
+
+
+def _check_names(study: Study, file: str) -> None:
+    for what, names in (
+        ("study", [study.name]),
+        ("arm", [arm.name for arm in study.arm]),
+        ("workload", [workload.name for workload in study.workload]),
+    ):
+        for name in names:
+            if not _NAME.fullmatch(name):
+                raise BadInput(
+                    Problem(
+                        f"{file}, {what} {name!r}",
+                        "is no name of a folder",
+                        "letters, digits, '.', '_' and '-', at most 64",
+                    )
+                )
+        for name in _twice(names):
+            raise BadInput(Problem(f"{file}, {what} {name!r}", "stands twice", todo="rename one"))
 
 
 def _check_arm(study: Study, arm: Arm, at: str) -> None:

@@ -21,9 +21,10 @@ _UNKNOWN = re.compile(r"unknown field `(?P<key>[^`]*)`")
 def nearest(word: str, known: Iterable[str]) -> str:
     """ "did you mean 'x'?" for a misspelt word, else the words there are."""
     names = sorted(set(known))
-    close = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.6)
+    lower = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.6)
     if close:
-        return f"did you mean {close[0]!r}?"
+        return f"did you mean {lower[close[0]]!r}?"
     return f"known: {', '.join(names[:12])}" if names else "there are none"
 
 

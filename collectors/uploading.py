@@ -11,6 +11,8 @@ from collectors.errors import CollectError, Problem
 def send(folder: Path, url: str, name: str) -> None:
     """Copy every file of a run to `<url>/<name>/`, read each back and compare.
 
+    A run whose record is there already was copied before.
+
     Raises:
         CollectError: fsspec or its driver is missing, or a file did not arrive as it was.
     """
@@ -20,6 +22,9 @@ def send(folder: Path, url: str, name: str) -> None:
 
         system, root = fsspec.core.url_to_fs(url)
         target = f"{root.rstrip('/')}/{name}"
+        record = (folder / "run.json").read_bytes()
+        if system.exists(f"{target}/run.json") and system.cat_file(f"{target}/run.json") == record:
+            return
         system.makedirs(target, exist_ok=True)
         # The record goes last: a folder that has it is whole there, too.
         paths = [path for path in sorted(folder.iterdir()) if path.is_file()]
