@@ -295,5 +295,5 @@ def test_shared_memory_that_was_there_or_is_used_stays(
 
 def test_a_host_without_shared_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeper, "SHARED_MEMORY", tmp_path / "none")
-    assert keeper.shared_memory() == []
+    assert keeper.shared_memory() == {}
     assert keeper.remove_shared_memory(set()) == []
