@@ -182,6 +182,8 @@ class Campaign:
                     self._in_time(job)
                     self._one(job, fleets[job.arm], watchers[job.arm])
         finally:
+            for fleet in fleets.values():
+                fleet.ask_to_stop()
             for name in list(fleets):
                 self._down(name, fleets, watchers)
 

@@ -20,6 +20,8 @@ from collectors.keeper import KILL, MARK, STOP
 GRACE = 20.0
 """Seconds in which a command may end by itself before it is killed."""
 
+_EXCEPTION = re.compile(r"\b[A-Za-z_][\w.]*(?:Error|Exception|Interrupt)\b: .+")
+_NO_REASON = re.compile("See root cause above|WARNING|INFO")
 _TELLING = re.compile(r"error|exception|traceback|unrecognized|killed|cannot|fail", re.IGNORECASE)
 
 
@@ -100,16 +102,25 @@ class Process:
 
 
 def telling_lines(log: Path, most: int = 3) -> list[str]:
-    """The last lines of a log that look like the reason of a failure, else its last lines."""
+    """The lines of a log's end that look like the reason of a failure, else its last lines.
+
+    A server's engines and its front all tell of one failure: what each exception says counts once,
+    and what only points to another one not at all.
+    """
     try:
         with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - 65536))
+            file.seek(max(0, log.stat().st_size - 262144))
             text = file.read().decode("utf-8", "replace")
     except OSError:
         return []
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = [line for line in lines if _TELLING.search(line)]
-    return _shortened(telling[-most:] or lines[-most:])
+    said = dict.fromkeys(
+        found[0]
+        for line in lines
+        if (found := _EXCEPTION.search(line)) and not _NO_REASON.search(line)
+    )
+    telling = list(said)[:most] or [line for line in lines if _TELLING.search(line)][-most:]
+    return _shortened(telling or lines[-most:])
 
 
 def _shortened(lines: Sequence[str], longest: int = 240) -> list[str]:

@@ -97,11 +97,16 @@ class Fleet:
                 return _died(self.arm, part.name, part.process, "while it was driven")
         return None
 
+    def ask_to_stop(self) -> None:
+        """Ask all of it to end; returns at once."""
+        for part in reversed(self.parts):
+            if part.process is not None:
+                part.process.ask_to_stop()
+
     def stop(self) -> None:
         """Stop all of it; all are asked before one is waited for."""
+        self.ask_to_stop()
         running = [part.process for part in reversed(self.parts) if part.process is not None]
-        for process in running:
-            process.ask_to_stop()
         for process in running:
             process.stop()
 
