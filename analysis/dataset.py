@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
+
+import numpy as np
 
 from analysis.accounting import Assumption, Ledger, metric
 from analysis.hardware import Gpu, find_gpu
 from analysis.model import (
     LEVELS,
     Estimate,
+    Floats,
     HelpText,
     Lengths,
     Level,
@@ -26,7 +29,7 @@ from analysis.model import (
     Startup,
 )
 from analysis.models import Model, find_model
-from analysis.quantity import Quantity
+from analysis.quantity import Env, Quantity
 from analysis.stats import interval_of_mean
 from analysis.study import ArmSpec, StudySpec
 
@@ -206,10 +209,16 @@ def mean(quantities: Sequence[Quantity]) -> Quantity | None:
     """Mean of like quantities; None of none."""
     if not quantities:
         return None
-    total = quantities[0]
-    for other in quantities[1:]:
-        total = total + other
-    return total * (1.0 / len(quantities)) if len(quantities) > 1 else total
+    if len(quantities) == 1:
+        return quantities[0]
+    leaves = tuple(dict.fromkeys(leaf for one in quantities for leaf in one.leaves))
+    share = 1.0 / len(quantities)
+
+    def evaluate(env: Env) -> Floats:
+        # One flat sum: sums within sums would pass the depth of Python's stack with 1,000 repeats.
+        return reduce(np.add, (one.evaluate(env) for one in quantities)) * share
+
+    return Quantity(quantities[0].unit, leaves, evaluate)
 
 
 def differing(left: Arm, right: Arm) -> dict[str, tuple[Scalar, Scalar]]:

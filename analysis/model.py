@@ -19,6 +19,8 @@ Ints = NDArray[np.int64]
 
 LARGEST = 1e18
 """Beyond any figure of a benchmark in any unit; larger ones would overflow in arithmetic."""
+SMALLEST = 1e-60
+"""Below any figure but 0, and any noise of one; smaller ones would vanish in arithmetic."""
 
 
 class Level(StrEnum):

@@ -42,7 +42,7 @@ def scan(root: Path, jobs: int = 1) -> list[Record]:
     if not root.is_dir():
         return [Skipped(root.name or str(root), "no such file or folder")]
     top = root.resolve()
-    entries = list(_walk(top, top))
+    entries = list(_walk(top))
     work = [entry for entry in entries if isinstance(entry, Path)]
     read = iter(_read_all(top, work, jobs))
     found: list[Record] = []
@@ -51,14 +51,11 @@ def scan(root: Path, jobs: int = 1) -> list[Record]:
     return merge(found, one_study=any((top / name).is_file() for name in OWN_FILES))
 
 
-def _walk(folder: Path, top: Path) -> Iterator[Path | Skipped | Ignored]:
+def _walk(top: Path) -> Iterator[Path | Skipped | Ignored]:
     """Files to read, and records for what is not to be read, in the order of their paths."""
-    try:
-        names = sorted(path.name for path in folder.iterdir())
-    except OSError as error:
-        yield Skipped(_below(folder, top), f"the folder cannot be listed: {error.strerror}")
-        return
-    for path in (folder / name for name in names if not name.startswith(".")):
+    waiting = [top]  # the next one last; no recursion, for folders may nest deeper than the stack
+    while waiting:
+        path = waiting.pop()
         file = _below(path, top)
         try:
             reason = _refused(path, top)
@@ -68,7 +65,12 @@ def _walk(folder: Path, top: Path) -> Iterator[Path | Skipped | Ignored]:
         if reason:
             yield Skipped(file, reason)
         elif is_folder:
-            yield from _walk(path, top)
+            try:
+                names = sorted((item.name for item in path.iterdir()), reverse=True)
+            except OSError as error:
+                yield Skipped(file, f"the folder cannot be listed: {error.strerror}")
+                continue
+            waiting.extend(path / name for name in names if not name.startswith("."))
         elif path.suffix == ".md" or path.name.split(".")[0].upper() in _TEXTS:
             yield Ignored(file, "text for people: a read-me, a notice or a licence")
         elif path.name not in OWN_FILES and not _is_sidecar(path):

@@ -89,7 +89,7 @@ class Comparison:
         if not self.repeated:
             return 0.0, math.inf
         half = float(sps.t.ppf(0.5 + confidence / 2, self.df)) * self.se
-        mean = math.log(self.ratio)
+        mean = _log(self.ratio)
         return _exp(mean - half), _exp(mean + half)
 
     @property
@@ -203,6 +203,11 @@ def _exp(x: float) -> float:
     return math.exp(x) if x < 700 else math.inf
 
 
+def _log(x: float) -> float:
+    """ln x, minus infinite at 0: what `_exp` gives below the range of a float."""
+    return math.log(x) if x else -math.inf
+
+
 def interval_of_mean(values: Sequence[float]) -> tuple[float, float]:
     """95 % interval of a mean over runs: t on log values, so that it stays positive.
 
@@ -237,7 +242,7 @@ def difference_tips_at(ratio: float, family: int = 1) -> float:
     `family`: of how many comparisons this is one that may be picked (Bonferroni).
     """
     z = float(sps.norm.ppf(1 - (1 - CONFIDENCE) / 2 / family))
-    return abs(math.log(ratio)) / (z * math.sqrt(2))
+    return abs(_log(ratio)) / (z * math.sqrt(2))
 
 
 def equivalence_tips_at(ratio: float, margin: float) -> float:
@@ -247,7 +252,7 @@ def equivalence_tips_at(ratio: float, margin: float) -> float:
     / (1.645 √2), 0 when the ratio is already outside. `margin` is relative (0.01 for 1 %); on
     the log scale its ends are ln(1 + margin) and ln(1 - margin).
     """
-    log = math.log(ratio)
+    log = _log(ratio)
     room = min(math.log1p(margin) - log, log - math.log1p(-margin))
     return max(0.0, room) / (_Z_ONE_SIDED * math.sqrt(2))
 
@@ -260,9 +265,9 @@ def equivalent(comparison: Comparison, margin: float) -> bool | None:
     if not math.isfinite(comparison.hi) or comparison.lo <= 0:
         return None
     low, high = math.log1p(-margin), math.log1p(margin)
-    if math.log(comparison.lo) > high or math.log(comparison.hi) < low:
+    if _log(comparison.lo) > high or _log(comparison.hi) < low:
         return False
-    inside = math.log(comparison.lo90) >= low and math.log(comparison.hi90) <= high
+    inside = _log(comparison.lo90) >= low and _log(comparison.hi90) <= high
     return True if inside else None
 
 
@@ -273,7 +278,7 @@ def equivalence_p(comparison: Comparison, margin: float) -> float | None:
     """
     if not comparison.testable:
         return None
-    mean, low, high = math.log(comparison.ratio), math.log1p(-margin), math.log1p(margin)
+    mean, low, high = _log(comparison.ratio), math.log1p(-margin), math.log1p(margin)
     if comparison.se == 0:
         return 0.0 if low < mean < high else 1.0
     above = float(sps.t.sf((mean - low) / comparison.se, comparison.df))
@@ -285,7 +290,7 @@ def beyond_p(comparison: Comparison, margin: float) -> float | None:
     """p of "no further from 1 than the margin", two-sided; None where it cannot be tested."""
     if not comparison.testable:
         return None
-    mean = math.log(comparison.ratio)
+    mean = _log(comparison.ratio)
     excess = max(mean - math.log1p(margin), math.log1p(-margin) - mean)
     if comparison.se == 0:
         return 0.0 if excess > 0 else 1.0
@@ -331,7 +336,7 @@ def runs_for_equivalence(ratio: float, margin: float, sd: float) -> int:
     margin, and 1.645**2 / 4 more because t has to estimate the spread. Outside the margin: the
     runs that would show a ratio of 1 to be within it.
     """
-    log = math.log(ratio)
+    log = _log(ratio)
     room = min(math.log1p(margin) - log, log - math.log1p(-margin))
     if room <= 0:
         room = math.log1p(margin)

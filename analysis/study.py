@@ -12,7 +12,7 @@ import msgspec
 
 from analysis.mistakes import mistake
 from analysis.mistakes import nearest as nearest  # of every reader of a file of the user's
-from analysis.model import LARGEST, Scalar
+from analysis.model import LARGEST, SMALLEST, Scalar
 from analysis.server_config import canonical
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -139,7 +139,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     """Parse a TOML file, or raise `BadInput` with one line."""
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
-        _refuse_huge(found)
+        _refuse_extreme(found)
         return found
     except UnicodeDecodeError:
         raise BadInput("not UTF-8 text; save the file as UTF-8") from None
@@ -150,16 +150,18 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise BadInput(f"cannot be read: {error.strerror or error}") from None
 
 
-def _refuse_huge(value: object) -> None:
-    """Raise `BadInput` for a number with which arithmetic would overflow."""
+def _refuse_extreme(value: object) -> None:
+    """Raise `BadInput` for a number with which arithmetic would overflow, or vanish."""
     if isinstance(value, dict):
         for item in value.values():
-            _refuse_huge(item)
+            _refuse_extreme(item)
     elif isinstance(value, list):
         for item in value:
-            _refuse_huge(item)
+            _refuse_extreme(item)
     elif isinstance(value, int | float) and LARGEST <= abs(value) < math.inf:
         raise BadInput(f"holds the number {str(value)[:20]}…, expected numbers below {LARGEST:g}")
+    elif isinstance(value, float) and 0 < abs(value) < SMALLEST:
+        raise BadInput(f"holds the number {value:g}, expected 0 or numbers above {SMALLEST:g}")
 
 
 def convert(table: dict[str, Any], kind: type[T], noun: str = "") -> T:

@@ -14,7 +14,7 @@ from analysis.dataset import Cell, differing, mean
 from analysis.model import Level
 from analysis.models import find_model
 from analysis.quantity import constant, quantity
-from tests.builders import arm, between, cell, dataset, figure, run, study
+from tests.builders import arm, between, cell, dataset, figure, printed, run, study
 
 
 def repeats(*values: float, name: str = "mean_itl") -> Cell:
@@ -178,6 +178,13 @@ def test_the_mean_of_none_one_and_many():
     found = mean([one, constant(9.0, "s"), constant(0.0, "s")])
     assert found.value == pytest.approx(4)
     assert found.unit == "s"
+
+
+def test_the_mean_of_thousands_of_repeats():
+    found = mean([quantity(printed("duration", f"{n}", file=f"{n}.json")) for n in range(5_000)])
+    assert found.value == pytest.approx(2499.5)
+    assert (found.lo, found.hi) == pytest.approx((2499, 2500))
+    assert len(found.sources) == 5_000
 
 
 def test_fields_that_differ_between_two_arms():

@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import shutil
+import sys
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -86,6 +87,21 @@ class TestWalk:
             put(tmp_path / name, {**RESULT, "date": name})
         found = [record.id for record in scan(tmp_path) if isinstance(record, Run)]
         assert found == ["a/10.json", "a/2.json", "b/z.json", "b.json"]
+
+    def test_folders_nested_deeper_than_the_stack(self, tmp_path: Path) -> None:
+        made = [tmp_path]
+        for _ in range(sys.getrecursionlimit() + 100):
+            made.append(made[-1] / "d")
+            made[-1].mkdir()
+        deepest = put(made[-1] / "r.json", RESULT)
+        try:
+            (run,) = scan(tmp_path)
+            assert isinstance(run, Run)
+            assert run.source.file == deepest.relative_to(tmp_path).as_posix()
+        finally:  # the usual removal of a tree recurses
+            deepest.unlink()
+            for folder in reversed(made[1:]):
+                folder.rmdir()
 
     def test_left_out_silently_or_by_name(self, tmp_path: Path) -> None:
         for name in (".hidden", ".git/x", "study.toml", "claims.toml", "s/study.toml"):

@@ -180,6 +180,14 @@ def test_a_spread_beyond_floating_point_has_no_upper_end():
     assert (found.lo, found.hi) == (0.0, math.inf)
 
 
+def test_a_ratio_below_floating_point_is_as_far_from_1_as_can_be():
+    vanished = compare([1e17], [1e-317]).ratio
+    assert vanished == 0
+    assert difference_tips_at(vanished) == math.inf
+    assert equivalence_tips_at(vanished, 0.1) == 0
+    assert runs_for_equivalence(vanished, 0.5, 0.001) == 5
+
+
 def test_four_runs_an_arm_can_be_tested_and_three_cannot():
     """Unpaired: 2 / C(6, 3) = 0.1 and 2 / C(8, 4) = 0.029."""
     rng = np.random.default_rng(3)

@@ -184,6 +184,13 @@ def test_a_number_with_which_arithmetic_would_overflow(tmp_path, number):
         read_toml(path)
 
 
+def test_a_number_that_would_vanish_in_arithmetic(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text("order = 1e-300\n", encoding="utf-8")
+    with pytest.raises(BadInput, match="holds the number 1e-300, expected 0 or numbers above"):
+        read_toml(path)
+
+
 def test_a_table_nested_too_deeply():
     table: dict[str, object] = {}
     for _ in range(100_000):

@@ -9,7 +9,7 @@ import numpy as np
 from analysis import ragged
 from analysis.formats._files import one_line, some_of
 from analysis.formats._values import value_of
-from analysis.model import LARGEST, Requests
+from analysis.model import LARGEST, SMALLEST, Requests
 
 ARRAYS = ("input_lens", "output_lens", "ttfts", "itls", "start_times", "errors")
 """Keys with one entry a request that are read here."""
@@ -55,6 +55,8 @@ def read_requests(keys: Mapping[str, memoryview]) -> tuple[Requests | None, tupl
                        ("output_lens", outputs), ("start_times", start)):  # fmt: skip
         if array is not None and (np.abs(array) >= LARGEST).any():
             raise ValueError(f"{key} holds a number beyond {LARGEST:g}; measure it again")
+        if array is not None and ((np.abs(array) < SMALLEST) & (array != 0)).any():
+            raise ValueError(f"{key} holds a number below {SMALLEST:g}; measure it again")
     return Requests(ttft, gaps, offsets, prompts, outputs, failed, start), ()
 
 

@@ -10,7 +10,7 @@ import re
 from decimal import Decimal
 from typing import Literal
 
-from analysis.model import LARGEST, Basis, Figure, Scalar, Source
+from analysis.model import LARGEST, SMALLEST, Basis, Figure, Scalar, Source
 
 UNITS: dict[str, tuple[Decimal, str]] = {
     "s": (Decimal(1), "s"),
@@ -41,7 +41,7 @@ def number_of(text: str) -> Decimal | None:
     if len(text) > _MOST_DIGITS or not _NUMBER.fullmatch(text):
         return None
     number = Decimal(text.replace(",", ""))
-    return number if abs(number) < LARGEST else None
+    return number if not number or SMALLEST < abs(number) < LARGEST else None
 
 
 def printed(

@@ -21,7 +21,17 @@ from analysis.formats._printed import scalar_of
 from analysis.formats._secrets import MASK, is_secret
 from analysis.formats._values import setting_of, shown, value_of
 from analysis.metrics import LATENCIES, METRICS
-from analysis.model import LARGEST, Figure, Level, Record, Run, Scalar, Skipped, Source
+from analysis.model import (
+    LARGEST,
+    SMALLEST,
+    Figure,
+    Level,
+    Record,
+    Run,
+    Scalar,
+    Skipped,
+    Source,
+)
 
 REQUIRED = ("duration", "completed", "total_input_tokens", "total_output_tokens")
 """Keys that every version writes, and without which nothing can be said."""
@@ -137,6 +147,10 @@ def _number(key: str, raw: memoryview) -> float | None:
         )
     if value < 0:
         raise ValueError(f"{key} is {shown(raw)}, expected no negative number; measure it again")
+    if 0 < value < SMALLEST:
+        raise ValueError(
+            f"{key} is {shown(raw)}, expected 0 or a number above {SMALLEST:g}; measure it again"
+        )
     if key in _COUNTS and value != int(value):
         raise ValueError(f"{key} is {shown(raw)}, expected a whole number")
     return float(value)

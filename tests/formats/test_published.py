@@ -101,7 +101,8 @@ class TestPrinted:
         assert figure.lo < figure.value < figure.hi
 
     @pytest.mark.parametrize(
-        "text", ["", "n/a", "nan", "inf", "1,5", "12,34", "1 000", "5 ms", "0x10", "1" * 60, "١"]
+        "text",
+        ["", "n/a", "nan", "inf", "1,5", "12,34", "1 000", "5 ms", "0x10", "1" * 60, "1e-99", "١"],
     )
     def test_what_is_no_number(self, text: str) -> None:
         assert number_of(text) is None
