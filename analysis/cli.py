@@ -6,10 +6,16 @@ Exit codes: 0 fine; 1 with --strict, when something could not be read or judged;
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
+import os
 import sys
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
+
+from analysis.model import told
 
 if TYPE_CHECKING:
     from analysis.pipeline import Analysis
@@ -23,6 +29,9 @@ WIDTH = 100
 
 MOST_SKIPPED = 20
 """Skipped files named on the terminal; the report lists them all."""
+
+MOST_NAME, MOST_CELL = 200, 4_000
+"""Characters of a file's name and of a table's cell on the terminal."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -73,25 +82,35 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     """Run `analyze`; returns the exit code."""
     words = sys.argv[1:] if argv is None else argv
-    if words and words[0] in RESERVED:
-        print(
-            f"analyze: the command {words[0]!r} is not in this version; a folder of that name "
-            f"is ./{words[0]}",
-            file=sys.stderr,
-        )
-        return 2
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # What the terminal's encoding lacks is shown by its number, as on stderr.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        args = parser().parse_args(words)
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    try:
-        return _run(args)
+        code = _command(words)
+        print(end="", flush=True)  # now, while a full disk can still be told
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         # The reader of our output has left (`analyze ... | head`): nothing is wrong with the work.
-        sys.stderr.close()
+        _discard(sys.stdout)
         return 0
+    except OSError as error:
+        _discard(sys.stdout)
+        return _fail(f"what is printed cannot be written: {error.strerror or error}")
+    return code
+
+
+def _command(words: list[str]) -> int:
+    if words and words[0] in RESERVED:
+        return _fail(
+            f"the command {words[0]!r} is not in this version; a folder of that name "
+            f"is ./{words[0]}"
+        )
+    try:
+        args = parser().parse_args(words)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return _run(args)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -122,12 +141,14 @@ def _run(args: argparse.Namespace) -> int:
             "serve --save-result`, or tables with a TOML sidecar"
         )
     out = args.out or _default_out()
-    files = pages(analysis) if _in_a_site(Path(out)) else site(analysis)
     try:
+        files = pages(analysis) if _in_a_site(Path(out)) else site(analysis)
         write(files, Path(out))
     except OSError as error:
         return _fail(f"--out {out}: cannot be written: {error.strerror or error}")
     if args.format == "json":
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")  # JSON is nothing else
         print(dumps(analysis), end="")
     else:
         print(_table(analysis, args.format))
@@ -140,10 +161,10 @@ def _say_skipped(analysis: Analysis, results: str) -> None:
     own = [s for s in analysis.skipped if s.file.endswith(("study.toml", "claims.toml"))]
     rest = [item for item in analysis.skipped if item not in own]
     for item in (*own, *rest[:MOST_SKIPPED]):
-        print(f"skipped: {item.file or results}: {item.reason}", file=sys.stderr)
+        _warn(f"skipped: {told(item.file or results, MOST_NAME)}: {item.reason}")
     if len(rest) > MOST_SKIPPED:
         more = len(rest) - MOST_SKIPPED
-        print(f"skipped: {more} more files; the report lists them all", file=sys.stderr)
+        _warn(f"skipped: {more} more files; the report lists them all")
 
 
 def _default_out() -> str:
@@ -160,7 +181,7 @@ def _in_a_site(out: Path) -> bool:
 def _table(analysis: Analysis, form: str) -> str:
     from analysis.report import markdown_table, pair_rows, run_rows, summary_rows, totals
 
-    claims, runs = summary_rows(analysis), run_rows(analysis)
+    claims, runs = _told(summary_rows(analysis)), _told(run_rows(analysis))
     if form == "markdown":
         parts = []
         if claims:
@@ -176,8 +197,13 @@ def _table(analysis: Analysis, form: str) -> str:
     lines += [
         _row(f"{status:<12} ", f"{study}/{cell}: {words}") for study, cell, status, words in runs
     ]
-    lines += [_row(" " * 13, text) for text in pair_rows(analysis)]
-    return "\n".join([*lines, "", *totals(analysis)])
+    lines += [_row(" " * 13, told(text, MOST_CELL)) for text in pair_rows(analysis)]
+    return "\n".join([*lines, "", *(told(line, MOST_CELL) for line in totals(analysis))])
+
+
+def _told(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Rows as a terminal may show them: names and sentences are the user's."""
+    return [tuple(told(cell, MOST_CELL) for cell in row) for row in rows]
 
 
 def _row(head: str, text: str) -> str:
@@ -197,8 +223,22 @@ def _jobs(text: str) -> int:
 
 
 def _fail(message: str) -> int:
-    print(f"analyze: {message}", file=sys.stderr)
+    _warn(f"analyze: {told(message)}")
     return 2
+
+
+def _warn(line: str) -> None:
+    """A line on stderr, if anything can be written there."""
+    try:
+        print(line, file=sys.stderr)
+    except OSError:
+        _discard(sys.stderr)
+
+
+def _discard(stream: TextIO) -> None:
+    """Nothing more can be written to a stream, which Python would try once more at its end."""
+    with contextlib.suppress(OSError):  # no file of the system's is behind it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from analysis.dataset import Dataset, Study
 from analysis.grouping import build_study
-from analysis.model import Record, Run, Skipped
+from analysis.model import Record, Run, Skipped, escaped
 from analysis.run_folders import gathered
-from analysis.scan import scan
+from analysis.scan import OWN_FILES, scan
 from analysis.study import BadInput, StudySpec, nearest, read_study, read_toml
 
 HERE = "here"
@@ -44,7 +44,8 @@ def load(root: Path, *, jobs: int = 1, only: Collection[str] = ()) -> Dataset:
         skipped.extend(studies[-1].skipped)
     studies = [study for study in studies if _holds_something(study)]
     studies.sort(key=lambda study: (study.spec.order, study.name))
-    _distinct(studies)
+    studies, doubles = _distinct(studies)
+    skipped.extend(doubles)
     if only:
         names = [study.name for study in studies]
         for name in only:
@@ -60,12 +61,11 @@ def _study_folders(root: Path) -> dict[str, Path]:
     """The study folders by name, as records name them; "" when the whole folder is one study."""
     if root.is_file() or _has_spec(root):
         return {"": root}
-    children = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
     # A linked folder is read in its own place only (analysis.scan).
     found = {
-        p.name.encode("utf-8", "backslashreplace").decode(): p
-        for p in children
-        if not p.is_symlink() and _has_spec(p)
+        escaped(child.name): child
+        for child in sorted(root.iterdir())
+        if not child.name.startswith(".") and not child.is_symlink() and _has_spec(child)
     }
     return found or {"": root}
 
@@ -76,7 +76,15 @@ def _holds_something(study: Study) -> bool:
 
 
 def _has_spec(folder: Path) -> bool:
-    return (folder / "study.toml").is_file() or (folder / "claims.toml").is_file()
+    return any(_is_file(folder / name) for name in OWN_FILES)
+
+
+def _is_file(path: Path) -> bool:
+    """Whether it is a file, as far as can be seen: of a folder without rights the scan has said."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _inside(root: Path, path: Path) -> bool:
@@ -91,9 +99,9 @@ def _study(
     prefix = f"{folder}/" if folder else ""
     spec = StudySpec()
     claims: list[Mapping[str, object]] = []
-    for name in ("study.toml", "claims.toml") if not root.is_file() else ():
+    for name in OWN_FILES if not root.is_file() else ():
         path = base / name
-        if not path.is_file():
+        if not _is_file(path):
             # A link that leads nowhere or a pipe: the scan has said so.
             continue
         try:
@@ -133,17 +141,16 @@ def _claim_tables(path: Path) -> list[Mapping[str, object]]:
     return claims
 
 
-def _distinct(studies: Sequence[Study]) -> None:
-    """Two studies of one name would overwrite each other's pages.
-
-    Raises:
-        BadInput: naming the folders.
-    """
-    seen: dict[str, str] = {}
+def _distinct(studies: Sequence[Study]) -> tuple[list[Study], list[Skipped]]:
+    """The first study of each name; two of one name would overwrite each other's pages."""
+    kept: dict[str, Study] = {}
+    doubles = []
     for study in studies:
-        if study.name in seen:
-            raise BadInput(
-                f"two studies are named {study.name!r} ({seen[study.name] or '.'} and "
-                f"{study.folder or '.'}); change `name` in one study.toml"
+        first = kept.setdefault(study.name, study)
+        if first is not study:
+            reason = (
+                f"the study is left out: it is named {study.name!r}, as that of "
+                f"{first.folder or 'the files beside the folders'} is; change its `name`"
             )
-        seen[study.name] = study.folder
+            doubles.append(Skipped(f"{study.folder}/study.toml".lstrip("/"), reason))
+    return list(kept.values()), doubles

@@ -14,24 +14,31 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
+from analysis.model import told
 from analysis.wording import listing
 
 _LONGEST = 40
 """Characters of a value that a message repeats."""
+
+MOST_COMPARED, _MOST_LETTERS = 300, 100
+"""Names, and letters of each, that a word is compared with: the time grows with their product."""
 
 _PLAIN = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """ "did you mean 'x'?" for a misspelt word, else the words there are."""
-    names = sorted(set(known))
+    found = set(known)
+    if len(found) > MOST_COMPARED:
+        return f"it is none of the {len(found):,} there are"
+    names = sorted(found)
     close = _close(word, names)
     if close:
         return close
     if not names:
         return "there are none"
     more = f" and {len(names) - 12} more" if len(names) > 12 else ""
-    return f"known: {', '.join(names[:12])}{more}"
+    return f"known: {', '.join(told(name, _LONGEST) for name in names[:12])}{more}"
 
 
 def mistake(table: object, kind: Any, noun: str = "") -> str:
@@ -187,7 +194,10 @@ def _shown(value: object) -> str:
 
 def _close(word: str, names: Iterable[str]) -> str:
     """ "did you mean 'x'?" where a name is near, in small letters or great."""
-    by_lower = {name.lower(): name for name in sorted(names, reverse=True)}
+    if len(word) > _MOST_LETTERS:
+        return ""
+    short = (name for name in names if len(name) <= _MOST_LETTERS)
+    by_lower = {name.lower(): name for name in sorted(short, reverse=True)}
     near = difflib.get_close_matches(word.lower(), sorted(by_lower), n=1, cutoff=0.5)
     return f"did you mean {by_lower[near[0]]!r}?" if near else ""
 

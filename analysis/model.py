@@ -23,6 +23,23 @@ SMALLEST = 1e-60
 """Below any figure but 0, and any noise of one; smaller ones would vanish in arithmetic."""
 
 
+MOST_TOLD = 1_000
+"""Characters of a line that says what is wrong: a name in it may be of any length."""
+
+
+def escaped(text: str) -> str:
+    """Text of others' as a terminal shows and does not obey it: on one line, with escapes."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def told(text: str, most: int = MOST_TOLD) -> str:
+    """Text of others' as a line of a message: escaped, and cut."""
+    shown = escaped(text[: most + 1])
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
 class Level(StrEnum):
     """How good the evidence is; a statement is as good as the weakest file it rests on."""
 
@@ -97,6 +114,10 @@ class Skipped:
     """What was found, what was expected, what to do."""
     wanted: bool = False
     """Left out on purpose (by study.toml): listed, but nothing is wrong."""
+
+    def __post_init__(self) -> None:
+        # Here for every message at once: the names and values in them are the user's.
+        object.__setattr__(self, "reason", told(self.reason))
 
 
 @dataclass(frozen=True, slots=True)

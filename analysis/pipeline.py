@@ -51,7 +51,7 @@ def analyse(root: Path, *, jobs: int = 1, only: Collection[str] = ()) -> Analysi
     """Run the pipeline on a folder or a single file.
 
     Raises:
-        BadInput: `only` names no study, or two studies share a name.
+        BadInput: `only` names no study.
         OSError: the folder cannot be read at all.
     """
     dataset = load(root, jobs=jobs, only=only)

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from analysis.formats import format_of
 from analysis.formats._files import head_of, one_line
 from analysis.formats._unknown import explain
-from analysis.model import LEVELS, Ignored, Level, Record, Run, Skipped
+from analysis.model import LEVELS, Ignored, Level, Record, Run, Skipped, escaped
 
 OWN_FILES = ("study.toml", "claims.toml")
 """Files that say what a study is and claims, read elsewhere."""
@@ -78,9 +78,8 @@ def _walk(top: Path) -> Iterator[Path | Skipped | Ignored]:
 
 
 def _below(path: Path, top: Path) -> str:
-    """The path as records name it; names that are no text are shown with escapes."""
-    relative = PurePosixPath(path.relative_to(top)).as_posix()
-    return relative.encode("utf-8", "backslashreplace").decode()
+    """The path as records name it."""
+    return escaped(PurePosixPath(path.relative_to(top)).as_posix())
 
 
 def _refused(path: Path, top: Path) -> str:

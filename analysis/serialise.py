@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
@@ -17,6 +18,11 @@ SCHEMA_VERSION = 1
 SIGNIFICANT = 10
 """Digits kept: differences between machines in the last bits of a float do not show."""
 
+_OBEYED = re.compile(
+    r"[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""Control and direction characters beside those that JSON escapes anyway."""
+
 
 def document(analysis: Analysis) -> dict[str, Any]:
     """The whole of findings.json."""
@@ -28,8 +34,9 @@ def document(analysis: Analysis) -> dict[str, Any]:
 
 
 def dumps(analysis: Analysis) -> str:
-    """findings.json as text."""
-    return json.dumps(document(analysis), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    """findings.json as text, which a terminal may show."""
+    text = json.dumps(document(analysis), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _study(report: StudyReport) -> dict[str, Any]:

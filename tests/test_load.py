@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -223,20 +224,55 @@ def test_a_study_that_is_not_there_is_named_with_the_nearest(tmp_path: Path) -> 
     assert len(load(tmp_path, only=["quantization"]).studies) == 1
 
 
-def test_two_studies_of_one_name_are_refused_with_both_folders(tmp_path: Path) -> None:
+def test_of_two_studies_of_one_name_the_later_is_left_out(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         text(tmp_path / folder / "study.toml", 'name = "same"\n')
         result(tmp_path / folder / "1.json")
-    with pytest.raises(BadInput, match=r"two studies are named 'same' \(a and b\); change `name`"):
-        load(tmp_path)
+    result(tmp_path / "c" / "1.json")
+    text(tmp_path / "c" / "claims.toml")
+    found = load(tmp_path)
+    assert runs(found) == {"same": ["a/1.json"], "c": ["c/1.json"]}
+    assert reasons(found) == {
+        "b/study.toml": "the study is left out: it is named 'same', as that of a is; "
+        "change its `name`"
+    }
 
 
-def test_a_study_named_like_the_files_beside_it(tmp_path: Path) -> None:
-    text(tmp_path / "a" / "study.toml", f'name = "{HERE}"\norder = 1\n')
+@pytest.mark.parametrize(
+    ("order", "left_out", "said"), [(1, "study.toml", "of a is"), (2000, "a/study.toml", "beside")]
+)
+def test_a_study_named_like_the_files_beside_it(
+    tmp_path: Path, order: int, left_out: str, said: str
+) -> None:
+    text(tmp_path / "a" / "study.toml", f'name = "{HERE}"\norder = {order}\n')
     result(tmp_path / "a" / "1.json")
     result(tmp_path / "loose.json", duration=50.0)
-    with pytest.raises(BadInput, match=r"\(a and \.\)"):
-        load(tmp_path)
+    found = load(tmp_path)
+    assert len(found.studies) == 1
+    assert said in reasons(found)[left_out]
+
+
+def test_a_child_folder_without_rights_costs_only_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("a", "closed"):
+        text(tmp_path / folder / "study.toml")
+        result(tmp_path / folder / "1.json")
+    asking, listing = Path.stat, Path.iterdir
+
+    def refuse(real: Any, closed: bool) -> Any:
+        def method(self: Path, *args: Any, **kwargs: Any) -> Any:
+            if "closed" in (self.parent.name, self.name if closed else ""):
+                raise PermissionError(13, "Permission denied")
+            return real(self, *args, **kwargs)
+
+        return method
+
+    monkeypatch.setattr(Path, "stat", refuse(asking, False))
+    monkeypatch.setattr(Path, "iterdir", refuse(listing, True))
+    found = load(tmp_path)
+    assert runs(found) == {"a": ["a/1.json"]}
+    assert reasons(found) == {"closed": "the folder cannot be listed: Permission denied"}
 
 
 # ---- files that cannot be used

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analysis import mistakes
 from analysis.claims import kinds, read_claim
 from analysis.mistakes import mistake, nearest
 from analysis.study import BadInput, StudySpec
@@ -246,6 +247,17 @@ def test_a_word_like_no_other_lists_what_there_is() -> None:
 
 def test_a_word_where_there_is_nothing() -> None:
     assert nearest("zzz", []) == "there are none"
+
+
+def test_names_are_shown_escaped_and_cut():
+    assert nearest("zzz", ["a\x1b[2J\n", "b" * 99]) == f"known: a\\x1b[2J\\n, {'b' * 39}…"
+    assert nearest("model" * 30, ["model" * 30]) == f"known: {('model' * 30)[:39]}…"
+
+
+def test_a_word_is_compared_with_so_many_names_only(monkeypatch):
+    names = [f"claim-{n:06}" for n in range(100_000)]
+    monkeypatch.setattr(mistakes, "_close", None)
+    assert nearest("claim-x", names) == "it is none of the 100,000 there are"
 
 
 def test_a_long_list_of_words_is_cut() -> None:

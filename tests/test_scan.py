@@ -167,6 +167,12 @@ class TestWalk:
         assert run.id == "r\\udcff.json"
         run.id.encode()
 
+    def test_a_name_that_a_terminal_would_obey(self, tmp_path: Path) -> None:
+        put(tmp_path / "a\n\x1b[2J\u202eb.json", RESULT)
+        (run,) = scan(tmp_path)
+        assert isinstance(run, Run)
+        assert run.source.file == "a\\n\\x1b[2J\\u202eb.json"
+
     def test_what_may_not_be_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         put(tmp_path / "a" / "r.json", RESULT)
         put(tmp_path / "b.json", RESULT)

@@ -260,6 +260,13 @@ def test_equal_input_gives_equal_bytes_and_text_that_ends_in_a_newline() -> None
     assert dumps(small()).endswith("}\n")
 
 
+def test_no_character_that_a_terminal_would_obey() -> None:
+    title = "a\x1b[2J\x9b2J\u202e\ud800"
+    text = dumps(reports.analysis(study(cell(), title=title)))
+    assert text.replace("\n", "").isprintable()
+    assert json.loads(text)["studies"][0]["title"] == title
+
+
 def test_letters_stand_as_they_are() -> None:
     text = dumps(reports.analysis(study(cell(), title="Größe 漢")))
     assert "Größe 漢" in text

@@ -466,3 +466,59 @@ def test_the_reader_of_the_output_leaves(tmp_path: Path) -> None:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.close()
         assert b"Traceback" not in process.stderr.read()
+
+
+def printed_to(out: Path, stdout: str, *more: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """The command with its output going to a file of the system's."""
+    file = write(out.parent / "runs/result.json", bench_record())
+    command = [sys.executable, "-m", "analysis.cli", str(file), "--out", str(out), *more]
+    with Path(stdout).open("w") as target:
+        return subprocess.run(
+            command, cwd=ROOT, stdout=target, stderr=PIPE, text=True, check=False,
+            env={**os.environ, **env},
+        )  # fmt: skip
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_an_output_that_is_full(tmp_path: Path) -> None:
+    done = printed_to(tmp_path / "f", "/dev/full")
+    assert done.returncode == 2
+    assert done.stderr == "analyze: what is printed cannot be written: No space left on device\n"
+
+
+def test_a_terminal_that_knows_ascii_only(tmp_path: Path) -> None:
+    ascii_only = {"PYTHONIOENCODING": "ascii"}
+    done = printed_to(tmp_path / "f", str(tmp_path / "printed"), **ascii_only)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "printed").read_bytes().isascii()
+    done = printed_to(
+        tmp_path / "docs/f", str(tmp_path / "printed"), "--format", "json", **ascii_only
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    written = (tmp_path / "docs/f/docs/findings.json").read_bytes()
+    assert (tmp_path / "printed").read_bytes() == written
+
+
+def test_names_and_sentences_reach_the_terminal_without_control_characters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evil = "\\u001b[2J" + "x" * 5_000
+    write(tmp_path / "s/r\x1b[2J.json", bench_record())
+    (tmp_path / "s/claims.toml").write_text(
+        f'[[claim]]\nid = "i{evil}"\nkind = "k{evil}"\nsays = "x"\nsource = "y"\n'
+        f'[[claim]]\nid = "j{evil}"\nkind = "composite"\nparts = ["{evil}"]\n'
+        f'says = "x"\nsource = "y"\n',
+        encoding="utf-8",
+    )
+    for form in ("table", "markdown"):
+        code, out, err = run(
+            tmp_path / "s", "--out", tmp_path / "f", "--study", f"no\x1b{evil}", capsys=capsys
+        )
+        assert code == 2
+        assert (err + out).replace("\n", "").isprintable()
+        code, out, err = run(
+            tmp_path / "s", "--out", tmp_path / "f", "--format", form, capsys=capsys
+        )
+        assert code == 0, err
+        assert (err + out).replace("\n", "").isprintable()
+        assert max(map(len, err.splitlines())) < 1_500

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from analysis.formats._secrets import masked
+from analysis.model import told
 
 HEAD_BYTES = 64 * 1024
 """How much of a file a format sees before it decides."""
@@ -143,9 +144,7 @@ def _text(line: bytes) -> str:
 
 def one_line(text: str, most: int = 200) -> str:
     """The text on one line, cut to `most` characters, without control characters and secrets."""
-    words = masked(" ".join(text[: 4 * most].split()))
-    clean = "".join(c if c.isprintable() else "?" for c in words)
-    return clean if len(clean) <= most else clean[: most - 1] + "…"
+    return told(masked(" ".join(text[: 4 * most].split())), most)
 
 
 def some_of(names: list[str], most: int = 3) -> str:
