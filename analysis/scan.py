@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -38,7 +38,7 @@ def scan(root: Path, jobs: int = 1) -> list[Record]:
         jobs: processes that read files; the result does not depend on it.
     """
     if root.is_file():
-        return merge([*_read(root.resolve(), root.name)], one_study=True)
+        return merge(_read_alone(root.resolve(), escaped(root.name)), one_study=True)
     if not root.is_dir():
         return [Skipped(root.name or str(root), "no such file or folder")]
     top = root.resolve()
@@ -106,9 +106,11 @@ def _is_sidecar(path: Path) -> bool:
 def _read_all(top: Path, paths: list[Path], jobs: int) -> Iterable[list[Record]]:
     files = [_below(path, top) for path in paths]
     if jobs <= 1 or len(paths) <= 1:
-        return map(_read, paths, files)
+        return map(_read_alone, paths, files)
     with ProcessPoolExecutor(min(jobs, len(paths))) as pool:
-        waiting = [pool.submit(_read, path, file) for path, file in zip(paths, files, strict=True)]
+        waiting = [
+            pool.submit(_read_alone, path, file) for path, file in zip(paths, files, strict=True)
+        ]
         found: list[list[Record]] = []
         for file, future in zip(files, waiting, strict=True):
             try:
@@ -118,6 +120,12 @@ def _read_all(top: Path, paths: list[Path], jobs: int) -> Iterable[list[Record]]
                     [Skipped(file, "a reading process was killed (out of memory?); use --jobs 1")]
                 )
     return found
+
+
+def _read_alone(path: Path, file: str) -> list[Record]:
+    """`_read` on a stack of its own: how deep values may nest must not depend on who calls."""
+    with ThreadPoolExecutor(1) as own:
+        return own.submit(_read, path, file).result()
 
 
 def _read(path: Path, file: str) -> list[Record]:

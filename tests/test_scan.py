@@ -76,6 +76,22 @@ class TestShipped:
         assert not any(str(tmp_path) in repr(record) for record in one)
         assert any(isinstance(record, Run) and record.requests for record in one)
 
+    def test_values_nested_as_deep_as_the_stack_are_read_or_skipped_with_any_number_of_jobs(
+        self, tmp_path: Path
+    ) -> None:
+        limit = sys.getrecursionlimit()
+        for depth in range(limit - 80, limit + 10):
+            text = json.dumps(RESULT)[:-1] + ', "deep": ' + "[" * depth + "]" * depth + "}"
+            put(tmp_path / f"{depth}.json", text)
+        one = scan(tmp_path)
+        assert {type(record) for record in one} == {Run, Skipped}
+        assert shape(scan(tmp_path, jobs=2)) == shape(one)
+
+        def deeper(levels: int) -> list[Record]:
+            return deeper(levels - 1) if levels else scan(tmp_path)
+
+        assert shape(deeper(50)) == shape(one)
+
     def test_a_sweep(self) -> None:
         records = scan(DATA / "sweep")
         assert [type(record).__name__ for record in records] == ["Run", "Ignored", "Ignored"]
