@@ -267,13 +267,11 @@ def _over(run: Run, top: str, bottom: str) -> Quantity | None:
 
 def in_words(assumptions: Iterable[Assumption], rested_on: Collection[Source]) -> tuple[str, ...]:
     """Assumptions that bear on numbers with these sources, one sentence for all their runs."""
-    runs: dict[tuple[str, str], list[str]] = {}
+    runs: dict[tuple[str, str], dict[str, None]] = {}
     for note in assumptions:
         if not note.sources.isdisjoint(rested_on):
-            names = runs.setdefault((note.what, note.instead), [])
-            if note.run not in names:
-                names.append(note.run)
+            runs.setdefault((note.what, note.instead), {})[note.run] = None
     return tuple(
-        f"{what}: not printed for {count_of(names, 3)}; {instead}"
+        f"{what}: not printed for {count_of(list(names), 3)}; {instead}"
         for (what, instead), names in runs.items()
     )

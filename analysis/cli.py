@@ -158,8 +158,9 @@ def _run(args: argparse.Namespace) -> int:
 
 def _say_skipped(analysis: Analysis, results: str) -> None:
     """What could not be used: every mistake in a study's own files, then the first result files."""
-    own = [s for s in analysis.skipped if s.file.endswith(("study.toml", "claims.toml"))]
-    rest = [item for item in analysis.skipped if item not in own]
+    own, rest = [], []
+    for item in analysis.skipped:
+        (own if item.file.endswith(("study.toml", "claims.toml")) else rest).append(item)
     for item in (*own, *rest[:MOST_SKIPPED]):
         _warn(f"skipped: {told(item.file or results, MOST_NAME)}: {item.reason}")
     if len(rest) > MOST_SKIPPED:

@@ -54,13 +54,11 @@ class DataPages:
 def data_pages(analysis: Analysis) -> DataPages:
     """Collect every source that some claim's number names, with its figure where there is one."""
     figures = _figures(analysis)
-    users: dict[Source, list[tuple[str, str]]] = {}
+    users: dict[Source, dict[tuple[str, str], None]] = {}
     for report in analysis.studies:
         for finding in report.findings:
             for source in _sources(finding):
-                used = users.setdefault(source, [])
-                if (report.study.name, finding.id) not in used:
-                    used.append((report.study.name, finding.id))
+                users.setdefault(source, {})[report.study.name, finding.id] = None
     by_file: dict[str, list[Source]] = {}
     for source in users:
         if source.file:

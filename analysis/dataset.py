@@ -82,10 +82,16 @@ class Cell:
     concurrency: int | None
     ledgers: tuple[Ledger, ...]
 
-    @property
+    @cached_property
     def runs(self) -> tuple[Run, ...]:
         """The repeats."""
         return tuple(account.run for account in self.ledgers)
+
+    @cached_property
+    def stays(self) -> tuple[float, ...]:
+        """Mean stays of its runs where they are known, s, from the shortest up."""
+        found = (one.stay.value for one in self.ledgers if one.stay is not None)
+        return tuple(sorted(stay for stay in found if stay > 0))
 
     @property
     def level(self) -> Level:

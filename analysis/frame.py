@@ -38,7 +38,8 @@ def frame(analysis: Analysis) -> pd.DataFrame:
     # "1" and a missing value differ, so compare the printed forms.
     moved = [name for name in config if len({repr(value) for value in table[name]}) > 1]
     account = list(ACCOUNT.values())
-    figures = [name for name in names if name not in {*config, *account}]
+    others = {*config, *account}
+    figures = [name for name in names if name not in others]
     return table[[*figures, *account, *moved]]
 
 

@@ -109,8 +109,8 @@ def build_study(
         for (arm, workload, load), group in groups.items()
     ]
     order = {arm: place for place, arm in enumerate(arms)}
-    first_seen = list(dict.fromkeys(run.workload for run in runs))
-    cells.sort(key=lambda c: (order[c.arm.name], first_seen.index(c.workload), c.concurrency or 0))
+    seen = {name: place for place, name in enumerate(dict.fromkeys(run.workload for run in runs))}
+    cells.sort(key=lambda c: (order[c.arm.name], seen[c.workload], c.concurrency or 0))
     return Study(
         name,
         spec,

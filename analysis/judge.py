@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.accounting import in_words
@@ -49,18 +50,34 @@ def judge_study(dataset: Dataset, study: Study) -> Judged:
     for claim in [claim for claim in own if claim.kind != "composite"]:
         _judge_into(found, skipped, evidence, claim)
     found.update((finding.id, finding) for finding in _corrected(tuple(found.values())))
-    waiting = [claim for claim in claims if isinstance(claim, Repeat) or claim.kind == "composite"]
-    while waiting:
-        # In any order: those whose parts are judged first, the rest when nothing moves any more.
-        ready = [claim for claim in waiting if _needs(claim) <= found.keys()] or waiting
-        for claim in ready:
-            if isinstance(claim, Repeat):
-                _repeat_into(found, skipped, study, claim)
-            else:
-                _judge_into(found, skipped, evidence, claim)
-        waiting = [claim for claim in waiting if claim not in ready]
+    resting = [claim for claim in claims if isinstance(claim, Repeat) or claim.kind == "composite"]
+    for claim in _after_parts(resting, found):
+        if isinstance(claim, Repeat):
+            _repeat_into(found, skipped, study, claim)
+        else:
+            _judge_into(found, skipped, evidence, claim)
     ordered = [found[claim.id] for claim in claims if claim.id in found]
     return Judged(tuple(ordered), tuple(skipped))
+
+
+def _after_parts(
+    claims: Sequence[ClaimBase | Repeat], judged: Collection[str]
+) -> Iterator[ClaimBase | Repeat]:
+    """Each claim once its parts are in `judged`, which grows meanwhile; the others at the end."""
+    lacking = {claim.id: {part for part in _needs(claim) if part not in judged} for claim in claims}
+    users: dict[str, list[ClaimBase | Repeat]] = {}
+    for claim in claims:
+        for part in lacking[claim.id]:
+            users.setdefault(part, []).append(claim)
+    ready = deque(claim for claim in claims if not lacking[claim.id])
+    while ready:
+        claim = ready.popleft()
+        yield claim
+        for user in users.pop(claim.id, ()) if claim.id in judged else ():
+            lacking[user.id].discard(claim.id)
+            if not lacking[user.id]:
+                ready.append(user)
+    yield from (claim for claim in claims if lacking[claim.id])
 
 
 def _needs(claim: ClaimBase | Repeat) -> set[str]:

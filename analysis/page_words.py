@@ -137,7 +137,7 @@ def said_again(report: StudyReport, finding: Finding) -> list[Finding]:
 
 def bad(report: StudyReport, run: str) -> list[Outcome]:
     """Checks of a run that did not pass."""
-    return [o for o in report.outcomes if o.run == run and o.status in ("SUSPECT", "INVALID")]
+    return [o for o in report.checks(run) if o.status in ("SUSPECT", "INVALID")]
 
 
 def listed(report: StudyReport) -> list[Outcome]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from analysis.checks import check_cell, verdict
+from analysis.checks import by_run, check_cell, verdict
 from analysis.dataset import Cell, Dataset, Study
 from analysis.judge import judge_study
 from analysis.load import load
 from analysis.model import Finding, Outcome, Skipped, Status
-from analysis.standing import of_cell, of_pairs
+from analysis.standing import of_cell, of_pairs, uncompared
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class StudyReport:
     """Everything said of one study."""
 
@@ -28,9 +29,17 @@ class StudyReport:
     outcomes: tuple[Outcome, ...]
     """Every check of every run."""
 
+    @cached_property
+    def _by_run(self) -> Mapping[str, tuple[Outcome, ...]]:
+        return by_run(self.outcomes)
+
+    def checks(self, run: str) -> tuple[Outcome, ...]:
+        """Every check of a run, by its id."""
+        return self._by_run.get(run, ())
+
     def validity(self, run: str) -> Status:
         """The worst check of a run, by its id."""
-        return verdict(tuple(outcome for outcome in self.outcomes if outcome.run == run))
+        return verdict(self.checks(run))
 
     @property
     def answers(self) -> tuple[Finding, ...]:
@@ -64,5 +73,6 @@ def analyse(root: Path, *, jobs: int = 1, only: Collection[str] = ()) -> Analysi
         outcomes = tuple(outcome for cell in study.cells for outcome in check_cell(cell))
         cells = tuple((cell, of_cell(study, cell)) for cell in study.cells)
         pairs = tuple(of_pairs(study))
+        skipped.extend(uncompared(study))
         reports.append(StudyReport(study, judged.findings, cells, pairs, outcomes))
     return Analysis(dataset, tuple(reports), tuple(skipped))

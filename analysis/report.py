@@ -220,8 +220,7 @@ def run_rows(analysis: Analysis) -> list[tuple[str, str, str, str]]:
         if report.findings:
             continue
         for cell, found in report.cells:
-            runs = {run.id for run in cell.runs}
-            outcomes = tuple(o for o in report.outcomes if o.run in runs)
+            outcomes = tuple(o for run in cell.runs for o in report.checks(run.id))
             failed = dict.fromkeys(
                 f"{o.name}: {o.reason}." for o in outcomes if o.status in ("SUSPECT", "INVALID")
             )

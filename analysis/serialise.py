@@ -44,7 +44,6 @@ def _study(report: StudyReport) -> dict[str, Any]:
     runs = []
     for cell in study.cells:
         for run in cell.runs:
-            outcomes = [o for o in report.outcomes if o.run == run.id]
             runs.append(
                 {
                     "id": run.id,
@@ -55,7 +54,7 @@ def _study(report: StudyReport) -> dict[str, Any]:
                     "source": plain(run.source),
                     "also_in": plain(run.also_in),
                     "validity": report.validity(run.id),
-                    "checks": plain(outcomes),
+                    "checks": plain(report.checks(run.id)),
                     "warnings": plain(run.warnings),
                 }
             )

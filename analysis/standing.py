@@ -7,23 +7,27 @@ with the verdict "answered"; they claim nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from analysis.accounting import in_words
 from analysis.capacity import binds, capacity, reference_prefill, running_slots
-from analysis.checks import check_cell, verdict
+from analysis.checks import by_run, check_cell, verdict
 from analysis.claims._common import compare_runs, decide, differences
 from analysis.dataset import Cell, Study
 from analysis.evidence import Experiment, level_of, single
 from analysis.floor import step_floor
 from analysis.judge import command, failed_checks
 from analysis.metrics import METRICS, label_of
-from analysis.model import Estimate, Finding
+from analysis.model import Estimate, Finding, Skipped, told
 from analysis.quantity import Quantity
 from analysis.study import slug
 from analysis.wording import percent, plural, show, signed_percent, span
 
 COMPARED = ("total_token_throughput", "output_throughput", "mean_ttft", "mean_itl", "mean_tpot")
+
+MOST_ARMS = 32
+"""Arms at one load that are compared two by two: 496 pairs; 400 arms would be 79,800."""
 
 
 def of_cell(study: Study, cell: Cell) -> tuple[Finding, ...]:
@@ -59,9 +63,10 @@ def _answer(
 
 def _valid(study: Study, cell: Cell) -> Finding:
     outcomes = check_cell(cell)
-    by_run = {run.id: verdict(tuple(o for o in outcomes if o.run == run.id)) for run in cell.runs}
-    counts = {s: sum(v == s for v in by_run.values()) for s in ("VALID", "SUSPECT", "INVALID")}
-    head = ", ".join(f"{n} {status}" for status, n in counts.items() if n)
+    counts = Counter(verdict(own) for own in by_run(outcomes).values())
+    head = ", ".join(
+        f"{counts[status]} {status}" for status in ("VALID", "SUSPECT", "INVALID") if counts[status]
+    )
     bad = tuple(
         f"{o.code} {o.name}, {o.run}: {o.status}: {o.reason}."
         for o in outcomes
@@ -162,15 +167,43 @@ def _time(study: Study, cell: Cell) -> Finding:
 
 
 def of_pairs(study: Study) -> Iterable[Finding]:
-    """Do two arms differ at equal workload and load, and by how much?"""
-    for place, baseline in enumerate(study.cells):
-        for treatment in study.cells[place + 1 :]:
-            same = (baseline.workload, baseline.concurrency) == (
-                treatment.workload,
-                treatment.concurrency,
-            )
-            if same and baseline.concurrency is not None:
+    """Do two arms differ at equal workload and load, and by how much?
+
+    Of more than `MOST_ARMS` arms at one load, each is compared with the first only.
+    """
+    groups = _at_one_load(study)
+    place: Counter[tuple[str, int | None]] = Counter()
+    for baseline in study.cells:
+        load = baseline.workload, baseline.concurrency
+        group = groups.get(load, [])
+        place[load] += 1
+        if len(group) <= MOST_ARMS or place[load] == 1:
+            for treatment in group[place[load] :]:
                 yield _differ(study, baseline, treatment)
+
+
+def uncompared(study: Study) -> tuple[Skipped, ...]:
+    """Where arms are compared with the first only, for there are too many of them."""
+    return tuple(
+        Skipped(
+            f"{study.folder}/study.toml".lstrip("/"),
+            f"{len(cells)} arms on {told(workload, 60)} at {load} in flight, at most {MOST_ARMS} "
+            f"are compared two by two: each is compared with {told(cells[0].arm.name, 60)} only; "
+            "claim what else differs, or split the study",
+            wanted=True,
+        )
+        for (workload, load), cells in _at_one_load(study).items()
+        if len(cells) > MOST_ARMS
+    )
+
+
+def _at_one_load(study: Study) -> dict[tuple[str, int | None], list[Cell]]:
+    """The cells of each workload and load; without a cap on the load none are alike."""
+    found: dict[tuple[str, int | None], list[Cell]] = {}
+    for cell in study.cells:
+        if cell.concurrency is not None:
+            found.setdefault((cell.workload, cell.concurrency), []).append(cell)
+    return found
 
 
 def _differ(study: Study, baseline: Cell, treatment: Cell) -> Finding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -188,9 +189,9 @@ def read_study(path: Path) -> StudySpec:
         BadInput: unknown key, wrong type, an arm named twice, an assignment to nobody.
     """
     spec = convert(read_toml(path), StudySpec)
-    names = [arm.name for arm in spec.arm]
-    for name in names:
-        if names.count(name) > 1:
+    names = Counter(arm.name for arm in spec.arm)
+    for name, times in names.items():
+        if times > 1:
             raise BadInput(f"arm {name!r} is described twice; keep one [[arm]] table")
     for rule in spec.assign:
         if rule.arm and rule.arm not in names:

@@ -59,3 +59,15 @@ def test_text_that_a_spreadsheet_would_run_is_disarmed(tmp_path: Path, text: str
     record(tmp_path / "b.json", note="plain", duration=501.0)
     back = pd.read_csv(io.StringIO(csv(analyse(tmp_path))))
     assert back["config_note"].tolist() == [f"'{text}", "plain"]
+
+
+def test_tens_of_thousands_of_keys(tmp_path: Path) -> None:
+    for place in ("a", "b"):
+        record(
+            tmp_path / f"{place}.json",
+            date=place,
+            **{f"k{n}": f"{place}{n}" for n in range(30_000)},
+        )
+    table = frame(analyse(tmp_path))
+    assert len(table) == 2
+    assert sum(str(name).startswith("config_k") for name in table.columns) == 30_000

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats as sps
 
+from analysis import judge
 from analysis.claims import Kind
 from analysis.dataset import Cell, Dataset, Study
 from analysis.evidence import Experiment, Judgement
@@ -489,3 +490,28 @@ def test_names_with_spaces_or_shell_characters_are_quoted() -> None:
 def test_a_study_without_claims_has_no_findings() -> None:
     known = study(cell())
     assert judge_study(dataset(known), known) == Judged((), ())
+
+
+def test_a_chain_of_repeats_from_its_end_asks_each_claim_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    needs = judge._needs
+
+    def counted(claim: Any) -> set[str]:
+        asked.append(claim.id)
+        return needs(claim)
+
+    monkeypatch.setattr(judge, "_needs", counted)
+    chain = [{"id": f"c{n}", "repeats": f"c{n - 1}", **SENTENCE} for n in range(500, 0, -1)]
+    found = judged([*chain, value("c0")])
+    assert [finding.id for finding in found.findings] == [f"c{n}" for n in range(500, -1, -1)]
+    assert len({finding.verdict for finding in found.findings}) == 1
+    assert len(asked) == 500
+
+
+def test_of_a_ring_of_repeats_and_what_rests_on_it_each_is_named() -> None:
+    ring = [{"id": a, "repeats": b, **SENTENCE} for a, b in (("a", "b"), ("b", "a"), ("d", "a"))]
+    found = judged([*ring, value("c")])
+    assert [finding.id for finding in found.findings] == ["c"]
+    assert [reason[:9] for reason in why(found)] == ["claim 'a'", "claim 'b'", "claim 'd'"]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from analysis import standing
 from analysis.checks import checks
+from analysis.model import Outcome
 from analysis.pipeline import analyse
 from analysis.study import BadInput
 from tests import reports
@@ -86,3 +90,41 @@ def test_a_run_is_as_valid_as_its_worst_check() -> None:
     assert found.validity("good") == "VALID"
     assert found.validity("bad") == "INVALID"
     assert found.validity("nobody's") == "VALID"
+
+
+class Counted(tuple[Outcome, ...]):
+    """Outcomes that count how often they are gone through."""
+
+    times = 0
+
+    def __iter__(self) -> Iterator[Outcome]:
+        type(self).times += 1
+        return super().__iter__()
+
+
+def test_the_checks_of_all_runs_are_gone_through_once() -> None:
+    ids = [f"r{n}" for n in range(50)]
+    report = reports.report(study(cell("base", *(run(id=name) for name in ids))))
+    counted = replace(report, outcomes=Counted(report.outcomes))
+    for name in ids:
+        assert counted.checks(name) == tuple(o for o in report.outcomes if o.run == name)
+        assert counted.validity(name) == report.validity(name)
+    assert counted.checks("another") == ()
+    assert Counted.times == 1
+
+
+def test_of_too_many_arms_at_one_load_each_is_compared_with_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for arm in "abcd":
+        result(tmp_path / arm / "1.json", max_num_seqs=ord(arm))
+    assert len(analyse(tmp_path).studies[0].pairs) == 6
+    monkeypatch.setattr(standing, "MOST_ARMS", 3)
+    found = analyse(tmp_path)
+    assert len(found.studies[0].pairs) == 3
+    assert len({finding.says.split(" and ")[0] for finding in found.studies[0].pairs}) == 1
+    (item,) = found.skipped
+    assert item.file == "study.toml"
+    assert item.reason.startswith("4 arms on ")
+    assert "at most 3 are compared two by two" in item.reason
+    assert item.wanted

@@ -303,3 +303,8 @@ def test_a_file_name_is_never_a_path_nor_empty(name):
     assert not set(found) & set("/\\:\0\n ")
     assert found.strip(".")
     assert not found.startswith((".", "-"))
+
+
+def test_tens_of_thousands_of_arms(tmp_path):
+    arms = "".join(f'[[arm]]\nname = "a{n}"\n' for n in range(60_000))
+    assert len(read_study(written(tmp_path, arms)).arm) == 60_000

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import NamedTuple
 
@@ -49,6 +49,14 @@ def checks() -> tuple[Check, ...]:
 def check_cell(cell: Cell) -> tuple[Outcome, ...]:
     """Every check on every run of a cell, by run and code."""
     return tuple(check.check(cell, account) for account in cell.ledgers for check in checks())
+
+
+def by_run(outcomes: Iterable[Outcome]) -> dict[str, tuple[Outcome, ...]]:
+    """The outcomes of each run, by its id."""
+    found: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        found.setdefault(outcome.run, []).append(outcome)
+    return {run: tuple(own) for run, own in found.items()}
 
 
 def verdict(outcomes: tuple[Outcome, ...]) -> Status:

@@ -32,8 +32,8 @@ def check(cell: Cell, account: Ledger) -> Outcome:
     found = []
     if moved := _moved(run, first):
         found.append(f"differs from {first.id} in {', '.join(moved[:5])}")
-    stays = [one.stay.value for one in cell.ledgers if one.stay is not None and one.stay.value > 0]
-    if stays and (apart := max(stays) / min(stays)) > MOST_APART:
+    stays = cell.stays
+    if stays and (apart := stays[-1] / stays[0]) > MOST_APART:
         found.append(
             f"{plural(len(stays), 'run')} differ {apart:.1f}-fold in stay: probably not one server"
         )

@@ -82,13 +82,14 @@ def _rows(
     reader = csv.reader(lines_of(path))
     try:
         header = [name.strip().removeprefix("\ufeff") for name in next(reader, [])]
-        absent = [name for name in sidecar.columns if name not in header]
+        known = set(header)
+        absent = [name for name in sidecar.columns if name not in known]
         if absent:
             raise ValueError(
                 f"no column {some_of(absent)}, which {sidecar_path(path).name} describes; "
                 f"the header has {some_of(header, 6) or 'nothing'}"
             )
-        if len(set(header)) < len(header):
+        if len(known) < len(header):
             raise ValueError("two columns of the header have the same name, rename one")
         rows: list[Row] = []
         for number, cells in enumerate(reader, start=1):

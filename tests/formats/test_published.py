@@ -393,3 +393,13 @@ class TestWriteUp:
         assert isinstance(words, Ignored)
         assert len(quoted.figures) == 9
         assert quoted.figures["p4d TP=4 total TPS"].value == 3926
+
+
+def test_a_table_of_tens_of_thousands_of_columns(tmp_path: Path) -> None:
+    names = [f"c{n}" for n in range(30_000)]
+    described = "".join(f'{name}.field = "{name}"\n' for name in names)
+    head = 'table = "t.csv"\nholds = "runs"\n[columns]\nm.metric = "mean_ttft"\nm.unit = "s"\n'
+    table = f"m,{','.join(names)}\n1.0,{','.join('x' * len(names))}\n"
+    (found,) = read(tmp_path, table, head + described)
+    assert isinstance(found, Run)
+    assert len(found.config) == 30_000
