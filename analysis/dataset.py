@@ -118,6 +118,16 @@ class Cell:
 
         A share is the ratio of means, so that it agrees with the means shown beside it.
         """
+        if name not in self._accounts:
+            self._accounts[name] = self._account(name)
+        return self._accounts[name]
+
+    @cached_property
+    def _accounts(self) -> dict[str, Quantity | None]:
+        """Quantities found so far: each cell of a study asks for those of all others."""
+        return {}
+
+    def _account(self, name: str) -> Quantity | None:
         if name == "first_token_share":
             ttft, stay = self.account("ttft"), self.account("stay")
             return None if ttft is None or stay is None else (ttft / stay).as_unit("")

@@ -9,11 +9,10 @@ where the standard library takes 7-12 s and 1.5 GiB.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 import msgspec
@@ -25,14 +24,23 @@ from analysis.model import Floats, Ints
 CHUNK = 256 * 1024
 """Bytes decoded at a time; larger chunks are slower, because they leave the cache."""
 
-MOST_LENIENT = 256 * 2**20
-"""Records beyond this size are not read again by the standard library to take NaN."""
+MOST_VALUES = 10_000
+"""Records that are read of one file: broken ones need more memory than they have bytes."""
 
 _BLANK = b" \t\r\n"
 _TOKEN = re.compile(rb'"(?:[^"\\\n]++|\\.)*+"|[{]|[}]|"')
 """Strings, braces, and a quote that opens a string which its line does not close."""
 
+_NOT_JSON = re.compile(rb'"(?:[^"\\\n]++|\\.)*+"|(?<![\w.+-])(?:-?Infinity|NaN)(?!\w)')
+"""Strings, and the numbers that Python's `json` writes though JSON has no word for them."""
+
+_BETWEEN = re.compile(
+    rb'[ \t\r\n]*+[{,][ \t\r\n]*+("(?:[^"\\]++|\\.)*+")[ \t\r\n]*+:[ \t\r\n]*+', re.DOTALL
+)
+"""What stands before a value of an object."""
+
 _SOMETHING = re.compile(rb"[^ \t\r\n]")
+_ELEMENT = re.compile(rb"[^ \t\r\n,\]]")
 _RECORD = re.compile(rb"\n[{]")
 
 _VALUES = msgspec.json.Decoder(msgspec.Raw)
@@ -56,21 +64,24 @@ class Span:
 
 
 def values(buffer: memoryview) -> list[Span]:
-    """Every top-level value: one object, JSON lines, or objects one after the other.
+    """Every top-level value: one object, JSON lines, objects one after the other, or a list's.
 
-    Where all of it is JSON, msgspec finds the ends (0.3 s for 421 MB). Otherwise the file is cut
-    at balanced braces outside strings (1.6 s), so that one bad record costs only itself; text
-    between records comes back as an incomplete span.
+    Where all of it is one value, msgspec finds its end (0.3 s for 421 MB). Otherwise the file is
+    cut at balanced braces outside strings (1.6 s), so that one bad record costs only itself; text
+    between records comes back as an incomplete span. Of more than `MOST_VALUES`, one more comes.
     """
+    first = _SOMETHING.search(buffer)
+    if first and first[0] == b"[":
+        return list(islice(_spans(buffer[first.end() :], _ELEMENT), MOST_VALUES + 1))
     try:
-        return [Span(memoryview(raw)) for raw in _VALUES.decode_lines(buffer)]
+        return [Span(memoryview(_VALUES.decode(buffer)))]
     except (msgspec.DecodeError, RecursionError):
-        return list(_spans(buffer))
+        return list(islice(_spans(buffer), MOST_VALUES + 1))
 
 
-def _spans(buffer: memoryview) -> Iterator[Span]:
+def _spans(buffer: memoryview, something: re.Pattern[bytes] = _SOMETHING) -> Iterator[Span]:
     position, ran_out = 0, False
-    while found := _SOMETHING.search(buffer, position):
+    while found := something.search(buffer, position):
         position = found.start()
         end = None
         if buffer[position] == ord("{"):
@@ -108,37 +119,74 @@ def _next_record(buffer: memoryview, position: int) -> int:
 def fields(data: memoryview) -> Mapping[str, memoryview]:
     """The keys of an object with the span of each value, nothing decoded.
 
-    Where strict JSON fails, the standard library reads the object once more: it takes NaN and
-    Infinity, so that the caller can name the key that holds them.
+    NaN and Infinity, which are no JSON, pass, so that the caller can name the key that holds them.
 
     Raises:
-        ValueError: the value is no JSON object; the message says what and where.
+        ValueError: the value is no JSON object, or a key stands in it twice; the message says what
+            and where.
     """
+    text, found = _decoded_fields(data)
+    begin = _address(text)
+    spans: dict[str, tuple[int, int]] = {}
+    for key, raw in found.items():
+        start = _address(raw) - begin
+        spans[key] = start, start + len(raw)
+    _refuse_repeated(data, sorted(spans.values()))
+    return {key: data[start:end] for key, (start, end) in spans.items()}
+
+
+def _decoded_fields(data: memoryview) -> tuple[memoryview, dict[str, memoryview]]:
+    """The text that was decoded, `data` or a copy without NaN, and the spans in it by key."""
+    text = data
     try:
-        return {key: memoryview(raw) for key, raw in _FIELDS.decode(data).items()}
-    except msgspec.ValidationError as error:
-        raise ValueError(str(error)) from None
+        found = _FIELDS.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
-        return _lenient_fields(data, str(error))
+        if isinstance(error, msgspec.ValidationError | RecursionError):
+            raise ValueError(str(error)) from None
+        text = memoryview(_with_zeros(data))
+        try:
+            found = _FIELDS.decode(text)
+        except (msgspec.DecodeError, RecursionError):
+            raise ValueError(str(error)) from None
+    return text, {key: memoryview(raw) for key, raw in found.items()}
 
 
-def _lenient_fields(data: memoryview, trouble: str) -> Mapping[str, memoryview]:
-    if len(data) > MOST_LENIENT:
-        raise ValueError(trouble)
-    try:
-        found = json.loads(bytes(data))
-        return {str(key): memoryview(json.dumps(value).encode()) for key, value in found.items()}
-    except (ValueError, RecursionError, AttributeError):
-        raise ValueError(trouble) from None
+def _with_zeros(data: memoryview) -> bytearray:
+    """A copy with zeros of equal length in place of NaN and Infinity."""
+    copy = bytearray(data)
+    for found in _NOT_JSON.finditer(data):
+        start, end = found.span()
+        if copy[start] != ord('"'):
+            copy[start:end] = b"0.".ljust(end - start, b"0")
+    return copy
 
 
-def items(data: memoryview) -> list[memoryview]:
+def _address(view: memoryview) -> int:
+    return int(np.frombuffer(view, dtype=np.uint8).ctypes.data)
+
+
+def _refuse_repeated(data: memoryview, spans: list[tuple[int, int]]) -> None:
+    """Between two values stands one key; of a key that stands twice msgspec gives the last value.
+
+    Raises:
+        ValueError: naming the key.
+    """
+    at = 0
+    for start, end in spans:
+        if not _BETWEEN.fullmatch(data, at, start):
+            key = _BETWEEN.match(data, at, start)
+            told = bytes(key[1]).decode(errors="replace") if key else "?"
+            raise ValueError(f"the key {told} stands twice; keep the right one")
+        at = end
+
+
+def items(data: memoryview) -> Iterator[memoryview]:
     """The span of each element of an array.
 
     Raises:
         ValueError: the value is no array.
     """
-    return [memoryview(raw) for raw in _decoded(_ITEMS, data)]
+    return map(memoryview, _decoded(_ITEMS, data))
 
 
 def floats(data: memoryview) -> Floats:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from analysis.formats import format_of
-from analysis.formats._files import head_of, one_line
+from analysis.formats._files import HEAD_BYTES, LARGEST_HEAD, head_of, one_line
 from analysis.formats._unknown import explain
 from analysis.model import LEVELS, Ignored, Level, Record, Run, Skipped, escaped
 
@@ -133,6 +133,8 @@ def _read(path: Path, file: str) -> list[Record]:
     try:
         head = head_of(path)
         owner = format_of(path, head) if head else None
+        if owner is None and len(head) == HEAD_BYTES:
+            owner = format_of(path, head_of(path, LARGEST_HEAD))
         if owner is None:
             return [Skipped(file, explain(path, head))]
         return owner.read(path, file) or [Skipped(file, "the file holds no record")]

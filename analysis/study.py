@@ -121,6 +121,9 @@ class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     assign: tuple[Assign, ...] = ()
 
 
+MOST_BYTES = 16 * 2**20
+"""Of a study.toml or claims.toml: as tables in memory it needs thirty times as much."""
+
 T = TypeVar("T")
 
 
@@ -139,6 +142,8 @@ def slug(name: str) -> str:
 def read_toml(path: Path) -> dict[str, Any]:
     """Parse a TOML file, or raise `BadInput` with one line."""
     try:
+        if path.stat().st_size > MOST_BYTES:
+            raise BadInput(f"larger than {MOST_BYTES:,} bytes; split the study")
         found = tomllib.loads(path.read_text(encoding="utf-8"))
         _refuse_extreme(found)
         return found

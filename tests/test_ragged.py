@@ -97,7 +97,7 @@ class TestArrays:
             ragged.integers(memoryview(text.encode()))
 
     def test_items_are_spans(self) -> None:
-        found = ragged.items(memoryview(b'["", "a, b", {"c": [1]}]'))
+        found = list(ragged.items(memoryview(b'["", "a, b", {"c": [1]}]')))
         assert [bytes(item) for item in found] == [b'""', b'"a, b"', b'{"c": [1]}']
         with pytest.raises(ValueError, match="array"):
             ragged.items(memoryview(b"{}"))
@@ -145,10 +145,25 @@ class TestValues:
             b'{"b": [2, ', b'{"d": "never closed', b"noise",
         ]  # fmt: skip
 
-    def test_many_broken_records_are_read_in_linear_time(self) -> None:
+    def test_many_broken_records_are_read_in_linear_time(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(ragged, "MOST_VALUES", 30_000)
         spans = ragged.values(memoryview(b'{"a": [1,\n' * 20_000 + b'{"b": 2}'))
         assert len(spans) == 20_001
         assert [bytes(span.data) for span in spans if span.complete] == [b'{"b": 2}']
+
+    @pytest.mark.parametrize("text", [b"{}\n", b"1\n", b"[{},", b'{"a": 1,}\n', b"[1,"])
+    def test_of_very_many_values_one_more_than_are_read(self, text: bytes) -> None:
+        spans = ragged.values(memoryview(text * 100_000))
+        assert len(spans) in (1, 2, ragged.MOST_VALUES + 1)
+
+    def test_a_list_gives_its_objects_whatever_is_broken(self) -> None:
+        spans = ragged.values(memoryview(b' [ {"a": [1]} , {"b": NaN},{"c": 3\n{"d": 4} ]\n'))
+        assert [(bytes(span.data), span.complete) for span in spans] == [
+            (b'{"a": [1]}', True), (b'{"b": NaN}', True), (b'{"c": 3\n', False),
+            (b'{"d": 4}', True),
+        ]  # fmt: skip
 
     def test_nothing(self) -> None:
         assert ragged.values(memoryview(b"")) == []
@@ -160,9 +175,22 @@ class TestValues:
 
 
 class TestFields:
-    def test_spans_by_key_and_the_last_of_a_repeated_key(self) -> None:
-        found = ragged.fields(memoryview(b'{"a": [1, 2], "b": "x", "a": null}'))
-        assert {key: bytes(value) for key, value in found.items()} == {"a": b"null", "b": b'"x"'}
+    @given(value=OBJECTS, indent=LAYOUTS)
+    def test_spans_by_key(self, value: dict[str, object], indent: int | None) -> None:
+        found = ragged.fields(view(value, indent))
+        assert {key: json.loads(bytes(raw)) for key, raw in found.items()} == value
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            '{"b": 1, "a": [1, 2], "c": "x", "a": null}',
+            '{"a": NaN, "a": 1, "b": {"a": 2}}',
+            '{"a": "\\"a\\": 2", "a": 1}',
+        ],
+    )
+    def test_a_key_that_stands_twice_is_named(self, text: str) -> None:
+        with pytest.raises(ValueError, match='the key "a" stands twice; keep the right one'):
+            ragged.fields(memoryview(text.encode()))
 
     def test_nan_is_passed_on_for_the_caller_to_name(self) -> None:
         found = ragged.fields(memoryview(b'{"a": NaN, "b": [1, -Infinity]}'))
@@ -184,12 +212,20 @@ class TestFields:
         with pytest.raises(ValueError, match=told):
             ragged.fields(memoryview(text))
 
-    def test_a_record_too_large_for_the_lenient_reader(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(ragged, "MOST_LENIENT", 5)
+    def test_nan_is_passed_on_in_twice_the_memory_of_the_record(self) -> None:
+        data = memoryview(b'{"s": "NaN", "a": [' + b"NaN, " * 400_000 + b"-Infinity]}")
+        tracemalloc.start()
+        found = ragged.fields(data)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert bytes(found["s"]) == b'"NaN"'
+        assert bytes(found["a"][:9]) == b"[NaN, NaN"
+        assert peak < 2 * len(data)
+
+    @pytest.mark.parametrize("text", [b'{"a": 1NaN2}', b'{"a": NaN,}', b'{"a": xNaN}'])
+    def test_nan_in_what_is_no_json(self, text: bytes) -> None:
         with pytest.raises(ValueError, match="malformed"):
-            ragged.fields(memoryview(b'{"a": NaN}'))
+            ragged.fields(memoryview(text))
 
 
 def test_a_large_file_is_read_in_the_memory_of_its_result(tmp_path: Path) -> None:

@@ -119,6 +119,18 @@ class TestWalk:
             for folder in reversed(made[1:]):
                 folder.rmdir()
 
+    @pytest.mark.parametrize(
+        "text",
+        [" \n" * 40_000 + json.dumps(RESULT), json.dumps({"texts": ["word"] * 20_000, **RESULT})],
+        ids=["blanks", "a-long-first-value"],
+    )
+    def test_keys_behind_the_first_64_kib(self, tmp_path: Path, text: str) -> None:
+        put(tmp_path / "r.json", text)
+        put(tmp_path / "s.json.gz", gzip.compress(text.encode()))
+        (run,) = scan(tmp_path)
+        assert isinstance(run, Run)
+        assert len(run.also_in) == 1
+
     def test_left_out_silently_or_by_name(self, tmp_path: Path) -> None:
         for name in (".hidden", ".git/x", "study.toml", "claims.toml", "s/study.toml"):
             put(tmp_path / name, "x")

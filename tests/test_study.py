@@ -308,3 +308,9 @@ def test_a_file_name_is_never_a_path_nor_empty(name):
 def test_tens_of_thousands_of_arms(tmp_path):
     arms = "".join(f'[[arm]]\nname = "a{n}"\n' for n in range(60_000))
     assert len(read_study(written(tmp_path, arms)).arm) == 60_000
+
+
+def test_a_description_of_very_many_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr("analysis.study.MOST_BYTES", 10)
+    with pytest.raises(BadInput, match="larger than 10 bytes; split the study"):
+        read_toml(written(tmp_path, 'name = "a name"\n'))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 import tempfile
 import zlib
@@ -15,8 +16,11 @@ from analysis.model import told
 HEAD_BYTES = 64 * 1024
 """How much of a file a format sees before it decides."""
 
-MOST_INFLATED = 8 * 2**30
-"""A gzip file that grows beyond this is cut off: results are untrusted input."""
+LARGEST_HEAD = 16 * 2**20
+"""What it sees of a file that nobody owns by less: keys may stand behind a long first value."""
+
+MOST_INFLATED = 2 * 2**30
+"""Bytes that are read of a gzip file, which may pack a thousandfold: untrusted input."""
 
 MOST_LINE = 1 << 20
 """Longer lines of a text file are cut: no fact of any log is that long."""
@@ -41,6 +45,7 @@ def blocks_of(path: Path) -> Iterator[bytes]:
 
     Raises:
         EOFError, zlib.error: the gzip data is cut short or damaged; all before that was given.
+        OSError: the gzip data exceeds `MOST_INFLATED`.
     """
     packed = is_gzip(path)
     with path.open("rb") as file:
@@ -49,12 +54,17 @@ def blocks_of(path: Path) -> Iterator[bytes]:
 
 def _inflated(file: BinaryIO) -> Iterator[bytes]:
     """Blocks of a gzip stream of one or more members; `gzip` itself drops what precedes damage."""
-    member, begun = zlib.decompressobj(31), False
+    member, begun, given = zlib.decompressobj(31), False, 0
     for block in iter(lambda: file.read(_PACKED), b""):
         rest = block
         while rest:
             begun = True
-            yield member.decompress(rest, _BLOCK)
+            plain = member.decompress(rest, _BLOCK)
+            given += len(plain)
+            if given > MOST_INFLATED:
+                most = f"{MOST_INFLATED:,} bytes, at most so many are read of a gzip file"
+                raise OSError(errno.EFBIG, f"unpacked it has more than {most}; unpack it here")
+            yield plain
             rest = member.unconsumed_tail
             if member.eof:
                 rest = member.unused_data.lstrip(b"\0")  # padding between members is allowed
@@ -64,17 +74,17 @@ def _inflated(file: BinaryIO) -> Iterator[bytes]:
         raise EOFError("it ends too early")
 
 
-def head_of(path: Path) -> bytes:
-    """The first 64 KiB, decompressed; as far as it goes where the gzip stream is damaged."""
+def head_of(path: Path, most: int = HEAD_BYTES) -> bytes:
+    """The first bytes after blanks, decompressed; all there are where the gzip data is damaged."""
     found = b""
     try:
         for block in blocks_of(path):
-            found += block
-            if len(found) >= HEAD_BYTES:
+            found = found + block if found else block.lstrip()
+            if len(found) >= most:
                 break
     except GZIP_ERRORS:
         pass
-    return found[:HEAD_BYTES]
+    return found[:most]
 
 
 def mapped(path: Path) -> tuple[memoryview, str]:
@@ -98,12 +108,9 @@ def mapped(path: Path) -> tuple[memoryview, str]:
 
 
 def _inflate(path: Path, plain: BinaryIO) -> str:
-    written = 0
     try:
         for block in blocks_of(path):
-            written += plain.write(block)
-            if written >= MOST_INFLATED:
-                return f"the gzip data exceeds {MOST_INFLATED} bytes and was cut off there"
+            plain.write(block)
     except GZIP_ERRORS as error:
         return f"the gzip data is damaged ({one_line(str(error), 80)})"
     return ""

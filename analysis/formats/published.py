@@ -31,6 +31,9 @@ from analysis.model import (
     Startup,
 )
 
+MOST_ROWS, MOST_LENGTHS = 10_000, 200_000
+"""Rows that are read of a table, and of a sample of lengths: each needs a kilobyte."""
+
 Row = tuple[int, Mapping[str, str]]
 """Number, counted from 1 below the header, and the cells that are not empty, by column."""
 
@@ -92,7 +95,12 @@ def _rows(
         if len(known) < len(header):
             raise ValueError("two columns of the header have the same name, rename one")
         rows: list[Row] = []
+        most = MOST_LENGTHS if sidecar.holds == "lengths" else MOST_ROWS
         for number, cells in enumerate(reader, start=1):
+            if number > most:
+                told = f"more than {most:,} rows; the first were read, split the table"
+                skipped.append(Skipped(file, told))
+                break
             if not cells:
                 continue
             if len(cells) != len(header):

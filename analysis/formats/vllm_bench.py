@@ -58,19 +58,17 @@ def read(path: Path, file: str) -> list[Record]:
     """One `Run` a record, or `Skipped` with the record's number and the reason."""
     buffer, trouble = mapped(path)
     spans = ragged.values(buffer)
-    if len(spans) == 1 and bytes(spans[0].data[:1]) == b"[":
-        try:
-            spans = [ragged.Span(item) for item in ragged.items(spans[0].data)]
-        except ValueError as error:
-            return [Skipped(file, f"the list of results is not valid JSON: {error}")]
     of_sweep = _combination(path.parent.name)
     found: list[Record] = []
-    for number, span in enumerate(spans, start=1):
+    for number, span in enumerate(spans[: ragged.MOST_VALUES], start=1):
         place = f"record {number}" if len(spans) > 1 else ""
         try:
             found.append(_run(span, file, place, of_sweep))
         except ValueError as error:
             found.append(Skipped(file, f"{place}: {error}" if place else str(error)))
+    if len(spans) > ragged.MOST_VALUES:
+        most = f"{ragged.MOST_VALUES:,} records"
+        found.append(Skipped(file, f"more than {most}; the first were read, split the file"))
     if trouble:
         found.append(Skipped(file, f"{trouble}; what came before it was read, copy it again"))
     return found
@@ -78,6 +76,9 @@ def read(path: Path, file: str) -> list[Record]:
 
 def _run(span: ragged.Span, file: str, place: str, of_sweep: Mapping[str, Scalar]) -> Run:
     """One record as a run; a ValueError says why it cannot be one."""
+    if not span.complete and span.data[0] != ord("{"):
+        began = one_line(bytes(span.data[:40]).decode(errors="replace"), 40)
+        raise ValueError(f"not valid JSON: Expected `object`, found text that begins {began!r}")
     if not span.complete:
         raise ValueError(
             f"the JSON object is not complete ({len(span.data)} bytes, beginning "

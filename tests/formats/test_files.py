@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -66,11 +67,22 @@ def test_a_head_that_is_damaged_early(tmp_path: Path) -> None:
     assert list(_files.lines_of(path)) == []
 
 
-def test_a_bomb_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("reader", [_files.mapped, lambda path: list(_files.lines_of(path))])
+def test_a_bomb_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: Callable[[Path], object]
+) -> None:
     monkeypatch.setattr(_files, "MOST_INFLATED", 3 * 2**20)
-    view, trouble = _files.mapped(store(tmp_path, b"\n" * 50_000_000, True))
-    assert len(view) <= 4 * 2**20
-    assert trouble.startswith("the gzip data exceeds 3145728 bytes")
+    data = b"line\n" * 10_000_000
+    with pytest.raises(OSError, match="more than 3,145,728 bytes, at most so many are read"):
+        reader(store(tmp_path, data, True))
+    assert len(_files.mapped(store(tmp_path, data, False))[0]) == len(data)
+
+
+def test_a_head_begins_after_blanks(tmp_path: Path, packed: bool) -> None:
+    path = store(tmp_path, b" \n" * 2_000_000 + b"text" + b"x" * 100_000, packed)
+    head = _files.head_of(path)
+    assert head == b"text" + b"x" * (_files.HEAD_BYTES - 4)
+    assert len(_files.head_of(path, 80_000)) == 80_000
 
 
 def test_a_very_long_line_is_cut_and_the_next_one_read(tmp_path: Path, packed: bool) -> None:

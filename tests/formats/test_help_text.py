@@ -8,7 +8,7 @@ import pytest
 
 from analysis.formats import help_text
 from analysis.formats._files import head_of
-from analysis.model import HelpText
+from analysis.model import HelpText, Skipped
 
 HELP = Path(__file__).parents[2] / "results" / "writeup" / "help"
 
@@ -57,9 +57,8 @@ def test_other_texts_are_not_help() -> None:
     assert not help_text.sniff(Path("a.log"), b"usage: tool")
 
 
-def test_an_endless_text_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(help_text, "_MOST_LINES", 3)
-    (tmp_path / "a.txt").write_text("usage: tool\n" + "line\n" * 100)
+def test_an_endless_text_is_no_help(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("usage: tool\n" + "line\n" * 300_000)
     (found,) = help_text.read(tmp_path / "a.txt", "a.txt")
-    assert isinstance(found, HelpText)
-    assert found.text == "usage: tool\nline\nline\nline"
+    assert isinstance(found, Skipped)
+    assert "more than 1,048,576 letters, expected what --help prints" in found.reason

@@ -403,3 +403,12 @@ def test_a_table_of_tens_of_thousands_of_columns(tmp_path: Path) -> None:
     (found,) = read(tmp_path, table, head + described)
     assert isinstance(found, Run)
     assert len(found.config) == 30_000
+
+
+@pytest.mark.parametrize("row", ["1.0\n", "1.0,\n"])
+def test_more_rows_than_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: str) -> None:
+    monkeypatch.setattr(published, "MOST_ROWS", 2)
+    described = 'table = "t.csv"\nholds = "runs"\n[columns.m]\nmetric = "mean_ttft"\nunit = "s"\n'
+    found = read(tmp_path, "m\n" + row * 9, described)
+    assert len(found) == 3
+    assert "more than 2 rows; the first were read, split the table" in reasons(found)

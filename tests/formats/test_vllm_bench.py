@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from analysis import ragged
 from analysis.formats import vllm_bench
 from analysis.model import Level, Record, Run, Skipped, Source
 
@@ -260,6 +261,20 @@ class TestLayouts:
         assert isinstance(tail, Skipped)
         assert isinstance(damage, Skipped)
         assert damage.reason.startswith("the gzip data is damaged")
+
+    def test_more_records_than_are_read(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(ragged, "MOST_VALUES", 2)
+        *kept, told = read(tmp_path, "\n".join(json.dumps(record(date=f"{n}")) for n in range(4)))
+        assert [type(item) for item in kept] == [Run, Run]
+        assert isinstance(told, Skipped)
+        assert told.reason == "more than 2 records; the first were read, split the file"
+
+    def test_a_key_that_stands_twice(self, tmp_path: Path) -> None:
+        (found,) = read(tmp_path, json.dumps(record())[:-1] + ', "duration": 3}')
+        assert isinstance(found, Skipped)
+        assert 'the key "duration" stands twice; keep the right one' in found.reason
 
     def test_a_broken_list(self, tmp_path: Path) -> None:
         (found,) = read(tmp_path, '[{"duration": 1, "completed": NaN}]')
