@@ -155,6 +155,9 @@ def ledger(run: Run, borrowed: Borrowed | None = None) -> Ledger:
         # lower because the long requests, which have most of the gaps, are the faster ones.
         a_token = "mean_tpot" if tokens_a_chunk(run) is not None else "mean_itl"
         decode = (have[a_token] * (mean_out - 1)).as_unit("s")
+    if decode is not None and decode.value < 0:
+        # An end-to-end latency below TTFT, or less than a token a request: no time at all.
+        decode = None
     if completed is None and x is not None and duration is not None:
         completed = (x * duration).as_unit("")
     borrows = any(note.what != "completed requests" for note in assumptions)

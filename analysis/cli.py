@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TextIO
 from analysis.model import told
 
 if TYPE_CHECKING:
+    from analysis.model import Skipped
     from analysis.pipeline import Analysis
 
 RESERVED = ("doctor", "compare", "recommend", "predict", "export")
@@ -158,7 +159,8 @@ def _run(args: argparse.Namespace) -> int:
 
 def _say_skipped(analysis: Analysis, results: str) -> None:
     """What could not be used: every mistake in a study's own files, then the first result files."""
-    own, rest = [], []
+    own: list[Skipped] = []
+    rest: list[Skipped] = []
     for item in analysis.skipped:
         (own if item.file.endswith(("study.toml", "claims.toml")) else rest).append(item)
     for item in (*own, *rest[:MOST_SKIPPED]):

@@ -31,9 +31,6 @@ _BLANK = b" \t\r\n"
 _TOKEN = re.compile(rb'"(?:[^"\\\n]++|\\.)*+"|[{]|[}]|"')
 """Strings, braces, and a quote that opens a string which its line does not close."""
 
-_NOT_JSON = re.compile(rb'"(?:[^"\\\n]++|\\.)*+"|(?<![\w.+-])(?:-?Infinity|NaN)(?!\w)')
-"""Strings, and the numbers that Python's `json` writes though JSON has no word for them."""
-
 _BETWEEN = re.compile(
     rb'[ \t\r\n]*+[{,][ \t\r\n]*+("(?:[^"\\]++|\\.)*+")[ \t\r\n]*+:[ \t\r\n]*+', re.DOTALL
 )
@@ -45,6 +42,7 @@ _RECORD = re.compile(rb"\n[{]")
 
 _VALUES = msgspec.json.Decoder(msgspec.Raw)
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_TEXT = msgspec.json.Decoder(str)
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 _FLOATS = msgspec.json.Decoder(list[float])
 _INTS = msgspec.json.Decoder(list[int])
@@ -125,18 +123,24 @@ def fields(data: memoryview) -> Mapping[str, memoryview]:
         ValueError: the value is no JSON object, or a key stands in it twice; the message says what
             and where.
     """
-    text, found = _decoded_fields(data)
+    text, raws = _decoded_fields(data)
     begin = _address(text)
-    spans: dict[str, tuple[int, int]] = {}
-    for key, raw in found.items():
-        start = _address(raw) - begin
-        spans[key] = start, start + len(raw)
-    _refuse_repeated(data, sorted(spans.values()))
-    return {key: data[start:end] for key, (start, end) in spans.items()}
+    found: dict[str, memoryview] = {}
+    at = 0
+    for start, size in sorted((_address(raw) - begin, len(raw)) for raw in raws):
+        # Between two values stands one key; of one that stands twice msgspec gives the last value.
+        key = _BETWEEN.fullmatch(data, at, start)
+        if key is None:
+            twice = _BETWEEN.match(data, at, start)
+            told = bytes(twice[1]).decode(errors="replace") if twice else "?"
+            raise ValueError(f"the key {told} stands twice; keep the right one")
+        at = start + size
+        found[_TEXT.decode(key[1])] = data[start:at]
+    return found
 
 
-def _decoded_fields(data: memoryview) -> tuple[memoryview, dict[str, memoryview]]:
-    """The text that was decoded, `data` or a copy without NaN, and the spans in it by key."""
+def _decoded_fields(data: memoryview) -> tuple[memoryview, list[memoryview]]:
+    """The text that was decoded, `data` or a copy without NaN, and the values' spans in it."""
     text = data
     try:
         found = _FIELDS.decode(text)
@@ -148,36 +152,19 @@ def _decoded_fields(data: memoryview) -> tuple[memoryview, dict[str, memoryview]
             found = _FIELDS.decode(text)
         except (msgspec.DecodeError, RecursionError):
             raise ValueError(str(error)) from None
-    return text, {key: memoryview(raw) for key, raw in found.items()}
+    return text, [memoryview(raw) for raw in found.values()]
 
 
-def _with_zeros(data: memoryview) -> bytearray:
-    """A copy with zeros of equal length in place of NaN and Infinity."""
-    copy = bytearray(data)
-    for found in _NOT_JSON.finditer(data):
-        start, end = found.span()
-        if copy[start] != ord('"'):
-            copy[start:end] = b"0.".ljust(end - start, b"0")
+def _with_zeros(data: memoryview) -> bytes:
+    """A copy with zeros of equal length in place of NaN and Infinity, in texts as well."""
+    copy = bytes(data)
+    for word in (b"-Infinity", b"Infinity", b"NaN"):
+        copy = copy.replace(word, b"-0."[word[0] != ord("-") :].ljust(len(word), b"0"))
     return copy
 
 
 def _address(view: memoryview) -> int:
     return int(np.frombuffer(view, dtype=np.uint8).ctypes.data)
-
-
-def _refuse_repeated(data: memoryview, spans: list[tuple[int, int]]) -> None:
-    """Between two values stands one key; of a key that stands twice msgspec gives the last value.
-
-    Raises:
-        ValueError: naming the key.
-    """
-    at = 0
-    for start, end in spans:
-        if not _BETWEEN.fullmatch(data, at, start):
-            key = _BETWEEN.match(data, at, start)
-            told = bytes(key[1]).decode(errors="replace") if key else "?"
-            raise ValueError(f"the key {told} stands twice; keep the right one")
-        at = end
 
 
 def items(data: memoryview) -> Iterator[memoryview]:
@@ -186,7 +173,8 @@ def items(data: memoryview) -> Iterator[memoryview]:
     Raises:
         ValueError: the value is no array.
     """
-    return map(memoryview, _decoded(_ITEMS, data))
+    found = _decoded(_ITEMS, data)
+    return map(memoryview, found)
 
 
 def floats(data: memoryview) -> Floats:

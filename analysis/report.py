@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata, resources
@@ -31,7 +33,8 @@ TOP = (
 """Files of the report that belong to no study."""
 
 MANIFEST = ".findings-files"
-"""Lists the files of the last run, so that the next one removes what it no longer writes."""
+"""Lists the files of the last run by their hash, so that the next one removes what it no longer
+writes, and nothing else: a file that is not as it was written is somebody else's."""
 
 _WORDS = (
     "accounts", "bad", "board", "experiments", "figure_interval", "figure_text", "files", "grouped",
@@ -157,22 +160,46 @@ def write(files: Mapping[str, str], out: Path) -> list[str]:
         OSError: the folder cannot be written.
     """
     out.mkdir(parents=True, exist_ok=True)
-    stale = [name for name in _manifest(out) if name not in files]
+    stale = [
+        name
+        for name, written in _manifest(out).items()
+        if name not in files and not _through_link(out, name) and _hash_of(out / name) == written
+    ]
     for name in stale:
         # Before writing: where names differ in case only, a file system may hold one file.
-        if not _through_link(out, name):
-            (out / name).unlink(missing_ok=True)
+        (out / name).unlink(missing_ok=True)
     for name, text in files.items():
-        path = out / name
-        if _through_link(out, name):
-            raise OSError(errno.ELOOP, f"{name} is or lies behind a link; remove the link")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(path.name + ".part")
-        draft.unlink(missing_ok=True)  # left by a run that was stopped, or a link
-        draft.write_text(text, encoding="utf-8", newline="\n")
-        draft.replace(path)
-    (out / MANIFEST).write_text("".join(f"{name}\n" for name in sorted(files)), encoding="utf-8")
+        _put(out, name, text.encode())
+    listed = "".join(f"{_hash(text.encode())} {name}\n" for name, text in sorted(files.items()))
+    _put(out, MANIFEST, listed.encode())
     return stale
+
+
+def _put(out: Path, name: str, data: bytes) -> None:
+    """Write a file whole or not at all, beside another run that writes the same one."""
+    if _through_link(out, name):
+        raise OSError(errno.ELOOP, f"{name} is or lies behind a link; remove the link")
+    path = out / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.{os.getpid()}.part")
+    draft.unlink(missing_ok=True)  # left by a run that was stopped, or a link
+    try:
+        draft.write_bytes(data)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _hash_of(path: Path) -> str | None:
+    """Of what a file holds; None where there is none that can be read."""
+    try:
+        return _hash(path.read_bytes()) if path.is_file() else None
+    except OSError:
+        return None
 
 
 def _through_link(out: Path, name: str) -> bool:
@@ -181,18 +208,19 @@ def _through_link(out: Path, name: str) -> bool:
     return any(out.joinpath(*parts[:end]).is_symlink() for end in range(1, len(parts) + 1))
 
 
-def _manifest(out: Path) -> list[str]:
-    """Files of the last run; names that would leave the folder are ignored."""
+def _manifest(out: Path) -> dict[str, str]:
+    """Files of the last run with their hashes; names that would leave the folder are ignored."""
     try:
         lines = (out / MANIFEST).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
-        return []
-    safe = [
-        name
-        for name in lines
+        return {}
+    listed = {name: written for written, _, name in (line.partition(" ") for line in lines)}
+    return {
+        name: written
+        for name, written in listed.items()
         if name and "\0" not in name and ".." not in PurePosixPath(name).parts
-    ]
-    return [name for name in safe if not PurePosixPath(name).is_absolute()]
+        if not PurePosixPath(name).is_absolute()
+    }
 
 
 def _tidy(text: str) -> str:

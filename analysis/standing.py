@@ -26,6 +26,8 @@ from analysis.wording import percent, plural, show, signed_percent, span
 
 COMPARED = ("total_token_throughput", "output_throughput", "mean_ttft", "mean_itl", "mean_tpot")
 
+_LACKING = "TTFT, ITL or token counts are missing, or contradict each other"
+
 MOST_ARMS = 32
 """Arms at one load that are compared two by two: 496 pairs; 400 arms would be 79,800."""
 
@@ -118,7 +120,7 @@ def _slots(study: Study, cell: Cell) -> Finding:
             "(all in flight) requests run on average."
         )
     else:
-        reasons.append("Effective slots are not identified: TTFT, ITL or token counts are missing.")
+        reasons.append(f"Effective slots are not identified: {_LACKING}.")
     room = capacity(cell)
     for name, q in (
         ("sequence limit (max_num_seqs)", room.sequence_limit),
@@ -137,9 +139,7 @@ def _time(study: Study, cell: Cell) -> Finding:
     says = f"Where does a request's time go in {cell.name}?"
     stay, ttft, decode = cell.account("stay"), cell.account("ttft"), cell.account("decode")
     if stay is None or ttft is None or decode is None:
-        return _answer(
-            study, cell, "time", says, ("Not identified: TTFT, ITL or token counts are missing.",)
-        )
+        return _answer(study, cell, "time", says, (f"Not identified: {_LACKING}.",))
     share = (ttft / stay).as_unit("")
     numbers = [
         stay.estimate("stay", METRICS["stay"].definition),

@@ -46,7 +46,7 @@ class ArmSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     router: str = ""
     """Routing policy in front of the replicas; empty for none."""
     interconnect: str = ""
-    clients: int = 1
+    clients: Count = 1
     """Load clients that drove it side by side, each with its own prompts and cap."""
     host: str = ""
     version: str = ""
@@ -72,7 +72,7 @@ class Reference(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """The cell whose token counts stand in for rows that do not print theirs."""
 
     arm: str
-    concurrency: int | None = None
+    concurrency: Count | None = None
 
 
 class WorkloadSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -83,7 +83,7 @@ class WorkloadSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     reference: Reference | None = None
     lengths: str = ""
     """File of a length sample, relative to the study's folder."""
-    shared_prefix_tokens: int = 0
+    shared_prefix_tokens: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
 class Assign(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -93,7 +93,7 @@ class Assign(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """Keys of the record (as in the file), or `file` and `record`; all must be equal."""
     arm: str = ""
     workload: str = ""
-    concurrency: int | None = None
+    concurrency: Count | None = None
     """Requests in flight in all, where it differs from the client's own cap."""
     seed: int | None = None
     """The client's seed, which result files do not hold; runs of one seed make a pair."""

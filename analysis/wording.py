@@ -73,12 +73,17 @@ def span(quantity: Quantity | Estimate, places: int = 0) -> str:
 
 def percent(share: float, places: int = 1) -> str:
     """A share as a percentage: `percent(0.138)` is "13.8 %"."""
-    return f"{share * 100:.{places}f} %"
+    return f"{share * 100:.{places}f} %" if math.isfinite(share) else _beyond(share)
 
 
 def signed_percent(share: float, places: int = 1) -> str:
     """A change as a percentage with its sign."""
-    return f"{share * 100:+.{places}f} %"
+    return f"{share * 100:+.{places}f} %" if math.isfinite(share) else _beyond(share)
+
+
+def _beyond(share: float) -> str:
+    """A percentage that is no number: "∞ %", or in words."""
+    return digits(share) if math.isnan(share) else f"{digits(share)} %"
 
 
 def listing(items: Iterable[object], word: str = "and") -> str:

@@ -75,7 +75,7 @@ def test_any_names_are_apart_and_stay_in_their_folder(names: list[str]) -> None:
         assert PurePosixPath(file).name == file
         assert re.fullmatch(r"[\w+][\w.+-]*", file)
         assert not file.endswith(".")
-        assert len(f"{file}.md.part".encode()) <= 255
+        assert len(f"{file}.md.4194304.part".encode()) <= 255
 
 
 def test_each_study_counts_its_own_arms_and_claims() -> None:

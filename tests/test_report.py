@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -384,7 +385,7 @@ def test_a_report_is_written_with_the_list_of_its_files(tmp_path: Path) -> None:
     stale = write(pages(two()), tmp_path / "new" / "out")
     files = tree(tmp_path / "new" / "out")
     listed = files.pop(MANIFEST).decode().splitlines()
-    assert sorted(files) == listed
+    assert [f"{sha256(files[name]).hexdigest()} {name}" for name in sorted(files)] == listed
     assert (count, stale) == (len(files), [])
     assert {name: text.decode() for name, text in files.items()} == pages(two())
 
@@ -410,7 +411,42 @@ def test_pages_that_are_no_longer_written_go_and_files_of_others_stay(tmp_path: 
 def test_a_page_that_was_removed_by_hand_is_no_trouble(tmp_path: Path) -> None:
     write(pages(two()), tmp_path)
     (tmp_path / "s/claims/a.md").unlink()
-    assert write(pages(two(("b",))), tmp_path) == ["s/claims/a.md"]
+    assert write(pages(two(("b",))), tmp_path) == []
+
+
+def test_a_page_that_somebody_changed_is_theirs(tmp_path: Path) -> None:
+    write(pages(two()), tmp_path)
+    changed = tmp_path / "s/claims/a.md"
+    changed.write_text("mine")
+    assert write(pages(two(("b",))), tmp_path) == []
+    assert changed.read_text() == "mine"
+
+
+def test_a_list_of_files_that_another_wrote_removes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("mine")
+    (tmp_path / "folder").mkdir()
+    other = sha256(b"another").hexdigest()
+    (tmp_path / MANIFEST).write_text(f"notes.md\n{other} notes.md\n folder\n gone.md\n")
+    assert write(pages(two()), tmp_path) == []
+    assert (tmp_path / "notes.md").read_text() == "mine"
+
+
+def test_two_runs_into_one_folder_share_no_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace, inner = Path.replace, iter([True])
+
+    def between(draft: Path, target: Path) -> Path:
+        if next(inner, False):  # the other run writes the same page before this one is done
+            with monkeypatch.context() as other:
+                other.setattr("os.getpid", lambda: 1)
+                write({"a.md": "theirs"}, tmp_path)
+        return replace(draft, target)
+
+    monkeypatch.setattr(Path, "replace", between)
+    write({"a.md": "ours"}, tmp_path)
+    assert (tmp_path / "a.md").read_text() == "ours"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [MANIFEST, "a.md"]
 
 
 def test_a_claim_renamed_in_case_only_keeps_its_page(tmp_path: Path) -> None:
@@ -424,7 +460,9 @@ def test_a_list_of_files_that_points_elsewhere_removes_nothing(tmp_path: Path) -
     victim.write_text("x")
     out = tmp_path / "out"
     write(pages(two()), out)
-    (out / MANIFEST).write_text(f"../victim\n{victim}\n\ns/../../victim\n")
+    held = sha256(b"x").hexdigest()
+    names = ("../victim", victim, "", "s/../../victim")
+    (out / MANIFEST).write_text("".join(f"{held} {name}\n" for name in names))
     assert write(pages(two()), out) == []
     assert victim.exists()
 
@@ -495,6 +533,15 @@ class TestLinksBelowOut:
             write({"here/a.md": "x"}, out)
         assert list((tmp_path / "victim").iterdir()) == []
 
+    def test_nor_the_list_of_files(self, tmp_path: Path) -> None:
+        (tmp_path / "victim").write_text("mine")
+        out = tmp_path / "out"
+        out.mkdir()
+        (out / MANIFEST).symlink_to(tmp_path / "victim")
+        with pytest.raises(OSError, match="link"):
+            write({"a.md": "x"}, out)
+        assert (tmp_path / "victim").read_text() == "mine"
+
     def test_nothing_is_removed_through_a_link(self, tmp_path: Path) -> None:
         (tmp_path / "victim").mkdir()
         kept = tmp_path / "victim" / "v.txt"
@@ -502,7 +549,8 @@ class TestLinksBelowOut:
         out = tmp_path / "out"
         out.mkdir()
         (out / "l").symlink_to(tmp_path / "victim")
-        (out / MANIFEST).write_text("l/v.txt\na\0b\n")
+        held = sha256(b"mine").hexdigest()
+        (out / MANIFEST).write_text(f"{held} l/v.txt\n{held} a\0b\n")
         write({"a.md": "x"}, out)
         assert kept.read_text() == "mine"
 
@@ -510,7 +558,7 @@ class TestLinksBelowOut:
         (tmp_path / "w").write_text("mine")
         out = tmp_path / "out"
         out.mkdir()
-        (out / "a.md.part").symlink_to(tmp_path / "w")
+        (out / f"a.md.{os.getpid()}.part").symlink_to(tmp_path / "w")
         write({"a.md": "x"}, out)
         assert (tmp_path / "w").read_text() == "mine"
         assert (out / "a.md").read_text() == "x"

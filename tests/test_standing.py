@@ -166,7 +166,9 @@ def test_a_step_below_its_floor_is_pointed_at() -> None:
 
 def test_time_without_gaps_is_not_identified() -> None:
     found = answers(cell("base", run({"mean_itl": None})))["time"]
-    assert found.reasons == ("Not identified: TTFT, ITL or token counts are missing.",)
+    assert found.reasons == (
+        "Not identified: TTFT, ITL or token counts are missing, or contradict each other.",
+    )
 
 
 def test_a_latency_given_end_to_end_needs_no_gaps_for_the_stay() -> None:
@@ -330,3 +332,10 @@ def test_no_figures_of_a_file_stop_the_analysis(
     analysis = reports.analysis(reports.report(known, dataset=dataset(known)))
     dumps(analysis)
     pages(analysis)
+
+
+def test_an_end_to_end_latency_below_ttft_gives_no_time_below_zero() -> None:
+    found = answers(cell("base", run({"mean_itl": None, "mean_e2el": 0.05})))
+    assert found["time"].reasons[0].startswith("Not identified: ")
+    assert found["slots"].reasons[0].startswith("Effective slots are not identified: ")
+    assert not any(number.value < 0 for answer in found.values() for number in answer.numbers)

@@ -314,3 +314,10 @@ def test_a_description_of_very_many_bytes(tmp_path, monkeypatch):
     monkeypatch.setattr("analysis.study.MOST_BYTES", 10)
     with pytest.raises(BadInput, match="larger than 10 bytes; split the study"):
         read_toml(written(tmp_path, 'name = "a name"\n'))
+
+
+@pytest.mark.parametrize("load", [0, -5])
+def test_no_load_below_one(tmp_path, load):
+    text = f'[[arm]]\nname = "a"\n[[assign]]\nwhere = {{}}\narm = "a"\nconcurrency = {load}\n'
+    with pytest.raises(BadInput, match=f"is {load}; a whole number of at least 1 is expected"):
+        read_study(written(tmp_path, text))

@@ -172,3 +172,10 @@ def test_a_long_list_is_cut_short():
     assert count_of(["a", "b", "c"], 3) == "a, b and c"
     assert count_of(["a", "b", "c", "d"], 3) == "a, b, c and 1 more"
     assert count_of(list("abcdefg")) == "a, b, c, d, e and 2 more"
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"), [(math.nan, "not defined"), (math.inf, "∞ %"), (-math.inf, "-∞ %")]
+)
+def test_a_percentage_that_is_no_number(share: float, shown: str) -> None:
+    assert percent(share) == signed_percent(share) == shown

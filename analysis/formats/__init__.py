@@ -3,10 +3,11 @@
 To read a new kind of file, add a module here whose name does not begin with an underscore, with
 
 `sniff(path, head) -> bool`
-    Whether the file is of this format. `head` is the first 64 KiB after blanks, decompressed
-    where the file is gzip (16 MiB where these tell no format anything); `path` is there for the suffix and for neighbours (a table's sidecar). Must be quick,
-    must not read the whole file, and must say no to what another format owns: the first module
-    in the order of names that says yes reads the file.
+    Whether the file is of this format. `head` is the first 64 KiB after blanks, or 16 MiB where
+    these tell no format anything, decompressed where the file is gzip; `path` is there for the
+    suffix and for neighbours (a table's sidecar). Must be quick, must not read the whole file, and
+    must say no to what another format owns: the first module in the order of names that says yes
+    reads the file.
 
 `read(path, file) -> list[Record]`
     Everything the file holds, in its own order, in seconds, bytes and tokens. `file` is the POSIX
