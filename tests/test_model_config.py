@@ -205,7 +205,7 @@ def test_a_fit_config_has_no_unfit_part():
 
 def test_the_name_in_a_config_is_made_one_short_line():
     named = from_config({**LLAMA_7B, "_name_or_path": "a\nb\ud800" + "c" * 200}).name
-    assert named.startswith("a b?c")
+    assert named.startswith("a b\\ud800c")
     assert (len(named), named.encode()[-3:]) == (80, "…".encode())
     assert from_config({**LLAMA_7B, "_name_or_path": " \n "}).name == "llama"
 
