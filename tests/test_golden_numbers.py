@@ -213,7 +213,7 @@ def test_no_crossing_in_the_measured_range_and_none_identified_beyond(
     assert found.verdict == "supported"
     text = " ".join(found.reasons)
     assert "No crossing in [1, 32]" in text
-    assert "not identified" in text
+    assert "Not measured beyond 32" in text
     assert "48, 64 and 96" in text
     models = [n.value for n in found.numbers if n.name.startswith("crossing by model")]
     assert min(models) == pytest.approx(48.3, abs=0.1)
