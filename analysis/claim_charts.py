@@ -288,7 +288,7 @@ def _sizes(kind: str, numbers: Sequence[Estimate], arms: Sequence[str], table: T
     """Bars of one unit each, where there are two numbers or something to set one against."""
     groups: dict[str, list[Estimate]] = {}
     for number in numbers:
-        if number.name != "gap":
+        if number.name != "difference":
             groups.setdefault(number.unit, []).append(number)
     charts = []
     for unit, group in groups.items():

@@ -60,6 +60,14 @@ def judge_study(dataset: Dataset, study: Study) -> Judged:
                 _judge_into(found, skipped, evidence, claim)
         waiting = [claim for claim in waiting if claim not in ready]
     ordered = [found[claim.id] for claim in claims if claim.id in found]
+    for finding in ordered:
+        for other in () if finding.repeats else finding.see:
+            if other not in found:
+                near = nearest(other, found)
+                reason = (
+                    f"claim {finding.id!r}: names {other!r} in `see`, which is no claim; {near}"
+                )
+                skipped.append(Skipped(study.claims_file, reason))
     return Judged(tuple(ordered), tuple(skipped))
 
 
@@ -170,6 +178,7 @@ def _finding(own: Evidence, claim: ClaimBase) -> Finding:
         p_value=judgement.p_value,
         parts=tuple(part.id for part in parts),
         headline=claim.headline,
+        see=claim.see,
     )
 
 

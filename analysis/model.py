@@ -358,6 +358,8 @@ class Finding:
     """Id of the claim that says the same thing first."""
     parts: tuple[str, ...] = ()
     """Ids of the claims it is made of."""
+    see: tuple[str, ...] = ()
+    """Ids of claims that belong beside it: the other half of its sentence."""
     headline: bool = False
     """Whether its author marked it as one to see first."""
     p_value: float | None = None

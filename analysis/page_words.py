@@ -130,6 +130,12 @@ def parts_of(report: StudyReport, finding: Finding) -> list[Finding]:
     return [f for f in report.findings if f.id in finding.parts]
 
 
+def see_also(report: StudyReport, finding: Finding) -> list[Finding]:
+    """Findings that belong beside this one, in the order that its claim names them."""
+    found = {f.id: f for f in report.findings}
+    return [found[other] for other in finding.see if other in found]
+
+
 def said_again(report: StudyReport, finding: Finding) -> list[Finding]:
     """Later sentences that repeat this claim."""
     return [f for f in report.findings if f.repeats == finding.id]

@@ -161,10 +161,10 @@ def test_a_latency_gap_shows_both_arms_and_the_floor() -> None:
         "gap_attribution",
         n("mean ITL, a", 0.0431, "s"),
         n("mean ITL, b", 0.0156, "s"),
-        n("gap", 0.0275, "s"),
+        n("difference", 0.0275, "s"),
         n("slots, a", 175),
         n("floor of a step, a", 0.0324, "s", definition="weights / bandwidth"),
-        n("least step-cost share", 0.61, lo=0.609, hi=0.613),
+        n("smallest share of the fall due to cheaper steps", 0.61, lo=0.609, hi=0.613),
         n("stay, a", 9.0, "s"),
         n("stay, b", 3.3, "s"),
     )
@@ -174,7 +174,7 @@ def test_a_latency_gap_shows_both_arms_and_the_floor() -> None:
     assert "marker" not in pair["data"]["values"][1]
     assert "32.4 ms (weights / bandwidth)" in pair["title"]["subtitle"]
     assert pair["usermeta"]["light"] == [LIGHT[1], LIGHT[2]]
-    assert rows(share) == {"least step-cost share": 61}
+    assert rows(share) == {"smallest share of the fall due to cheaper steps": 61}
     assert line_values(share, "stated") == [50]
     assert share["layer"][0]["encoding"]["x"]["scale"]["domain"][1] > 100
 
@@ -196,7 +196,9 @@ def test_a_throughput_gap_shows_the_split_and_the_share() -> None:
 
 
 def test_a_gap_without_arms_or_shares_falls_back_to_bars() -> None:
-    one = of("gap_attribution", n("mean TTFT, a", 1, "s"), n("gap", 0.5, "s"), n("b", 2, "s"))
+    one = of(
+        "gap_attribution", n("mean TTFT, a", 1, "s"), n("difference", 0.5, "s"), n("b", 2, "s")
+    )
     [spec] = charts.for_finding(one, ["a"])
     assert len(rows(spec)) == 2
     domain = spec["layer"][0]["encoding"]["color"]["scale"]["domain"]
@@ -321,8 +323,9 @@ def test_a_claim_takes_the_table_of_the_one_it_repeats() -> None:
 floats = st.floats(allow_subnormal=False)
 names = st.sampled_from(
     ["value", "ratio", "x / y, a", "share of it", "mean ITL, a", "mean ITL, b", "floor, a", "room",
-     "running (S_hat)", "waiting", "forecast TTFT", "crossing", "crossing by model: z", "gap",
-     "t, a / b, 0 in flight", "t, a / b, 1 in flight", "t, a / b, 9 in flight", "one instance"]
+     "running (S_hat)", "waiting", "forecast TTFT", "crossing", "crossing by model: z",
+     "difference", "t, a / b, 0 in flight", "t, a / b, 1 in flight",
+     "t, a / b, 9 in flight", "one instance"]
 )  # fmt: skip
 
 

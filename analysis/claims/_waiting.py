@@ -95,7 +95,7 @@ def slot_queue(
     test = (
         f"A server with {show(slots.value)} slots would show a TTFT of {span(forecast)}; seen "
         f"is {span(ttft)} ({percent(abs(off))} {'less' if off > 0 else 'more'}, "
-        f"{'within' if forecast_met else 'not within'} the {percent(TOLERANCE, 0)} that are allowed)"
+        f"{'within' if forecast_met else 'not within'} the allowed {percent(TOLERANCE, 0)})"
     )
     if full and queued.lo >= QUEUE and forecast_met and wait.lo > 0.5:
         head = (

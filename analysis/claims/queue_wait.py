@@ -173,7 +173,7 @@ def _flips(verdict: Verdict, slots: Quantity | None) -> str:
 def _implied_flow(ev: Evidence, cell: Cell) -> Quantity | None:
     """Request throughput by Little's law, where output lengths are borrowed and look wrong.
 
-    L = X (TTFT - ITL) + ITL x output throughput, solved for X at the fill of the other closed loops.
+    L = X (TTFT - ITL) + ITL x output throughput, solved for X at the fill of the other runs.
     """
     if not cell.borrows or cell.concurrency is None:
         return None

@@ -241,7 +241,9 @@ def test_models_beyond_are_listed_with_the_loads_that_would_settle_it() -> None:
     assert figure_of(found, "crossing by model: log ratio, last two loads") == pytest.approx(at)
     linear = 16 + 0.25 * 8 / 0.75
     assert figure_of(found, "crossing by model: ratio linear in load") == pytest.approx(linear)
-    assert found.reasons[0].startswith("Not measured beyond 16. 2 of 2 extrapolations cross at 19 to 22.")
+    assert found.reasons[0].startswith(
+        "Not measured beyond 16. 2 of 2 extrapolations cross at 19 to 22."
+    )
     assert found.experiment is not None
     assert found.experiment.concurrency == (24, 32, 48)
 

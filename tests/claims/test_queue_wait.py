@@ -43,10 +43,11 @@ def test_counting_and_forecast_agree_on_eight_slots() -> None:
     assert found.reasons[0].startswith("Waiting for one of 8 slots is 95 % of the TTFT")
     assert figure_of(found, "waiting's share of the TTFT") == pytest.approx(2.0 / 2.1)
     # What a reader may check: how near is near enough.
-    assert "8.00 requests run where 8 slots are said to limit (within 0.5 of them)" in (
-        found.reasons[0]
+    assert (
+        "8.00 requests run where 8 slots are said to limit (within 0.5 of them)"
+        in (found.reasons[0])
     )
-    assert found.reasons[1].endswith("within the 10 % that are allowed).")
+    assert found.reasons[1].endswith("within the allowed 10 %).")
     assert found.flips.endswith("a running count more than 0.5 away from 8")
     assert found.assumptions == (
         "prefill service is the mean TTFT of free, which has slots to spare",
