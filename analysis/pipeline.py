@@ -10,7 +10,7 @@ from analysis.checks import check_cell, verdict
 from analysis.dataset import Cell, Dataset, Study
 from analysis.judge import judge_study
 from analysis.load import load
-from analysis.model import Finding, Outcome, Skipped, Status
+from analysis.model import Finding, Outcome, Skipped, Validity
 from analysis.standing import of_cell, of_pairs
 
 
@@ -28,7 +28,7 @@ class StudyReport:
     outcomes: tuple[Outcome, ...]
     """Every check of every run."""
 
-    def validity(self, run: str) -> Status:
+    def validity(self, run: str) -> Validity:
         """The worst check of a run, by its id."""
         return verdict(tuple(outcome for outcome in self.outcomes if outcome.run == run))
 

@@ -13,6 +13,7 @@ from typing import Any
 import jinja2
 
 from analysis import page_words
+from analysis.chart_parts import clean
 from analysis.charts import figures, for_cells, for_finding, for_loads, table_of
 from analysis.checks import checks, verdict
 from analysis.claims import kinds
@@ -34,9 +35,10 @@ MANIFEST = ".findings-files"
 """Lists the files of the last run, so that the next one removes what it no longer writes."""
 
 _WORDS = (
-    "accounts", "bad", "board", "experiments", "figure_interval", "figure_text", "files", "grouped",
-    "interval", "keys", "level", "listed", "parts_of", "plain_figure", "provenance", "runs",
-    "runs_of", "said_again", "see_also", "value", "why",
+    "accounts", "bad", "board", "experiments", "figure_interval", "figure_text", "files", "gpu_of",
+    "grouped",
+    "headlines", "interval", "keys", "level", "levels", "listed", "parts_of", "plain_figure",
+    "provenance", "runs", "runs_of", "said_again", "see_also", "value", "why",
 )  # fmt: skip
 """Functions of `page_words` that templates call by their name."""
 
@@ -112,10 +114,12 @@ def _load_rows(report: StudyReport, workload: str) -> list[tuple[Any, list[Any]]
 
 def _environment(names: PageNames, data: DataPages) -> jinja2.Environment:
     env = environment()
+    env.filters["counted"] = page_words.counted
+    env.filters["cut"] = clean
     env.globals.update({word: getattr(page_words, word) for word in _WORDS})
     env.globals.update(
-        anchor=anchor, badge=badge, code=code, dash=Safe("-"), data=data, link=link, names=names,
-        prose=Safe, question=lambda finding: page_words.QUESTIONS[finding.kind], up=up,
+        anchor=anchor, badge=badge, code=code, dash=Safe("-"), data=data, line=Safe("<br>"),
+        link=link, names=names, prose=Safe, question=lambda finding: page_words.QUESTIONS[finding.kind], up=up,
     )  # fmt: skip
     return env
 

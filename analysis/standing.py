@@ -18,7 +18,7 @@ from analysis.evidence import Experiment, level_of, single
 from analysis.floor import step_floor
 from analysis.judge import command, failed_checks
 from analysis.metrics import METRICS, label_of
-from analysis.model import Estimate, Finding
+from analysis.model import VALIDITIES, Estimate, Finding
 from analysis.quantity import Quantity
 from analysis.study import slug
 from analysis.wording import percent, plural, show, signed_percent, span
@@ -60,7 +60,7 @@ def _answer(
 def _valid(study: Study, cell: Cell) -> Finding:
     outcomes = check_cell(cell)
     by_run = {run.id: verdict(tuple(o for o in outcomes if o.run == run.id)) for run in cell.runs}
-    counts = {s: sum(v == s for v in by_run.values()) for s in ("VALID", "SUSPECT", "INVALID")}
+    counts = {s: sum(v == s for v in by_run.values()) for s in VALIDITIES}
     head = ", ".join(f"{n} {status}" for status, n in counts.items() if n)
     bad = tuple(
         f"{o.code} {o.name}, {o.run}: {o.status}: {o.reason}."
