@@ -214,6 +214,11 @@ def levels(reports: Sequence[StudyReport]) -> list[Level]:
     return [level for level in LEVELS if level in used]
 
 
+def short_run(report: StudyReport, run: str) -> str:
+    """A run's name below its study's folder."""
+    return run.removeprefix(f"{report.study.folder}/")
+
+
 def runs_of(group: Sequence[Outcome]) -> str:
     """The runs of a group of outcomes, two of them by name."""
     return count_of([outcome.run for outcome in group], 2)

@@ -19,7 +19,7 @@ from analysis.checks import checks, verdict
 from analysis.claims import kinds
 from analysis.data_pages import DataPages, data_pages
 from analysis.frame import csv
-from analysis.markdown import Safe, anchor, badge, code, environment, escape, link, up
+from analysis.markdown import Safe, anchor, badge, code, crumbs, environment, escape, link, up
 from analysis.page_names import PageNames, page_names
 from analysis.pipeline import Analysis, StudyReport
 from analysis.serialise import dumps
@@ -38,7 +38,7 @@ _WORDS = (
     "accounts", "bad", "board", "experiments", "figure_interval", "figure_text", "files", "gpu_of",
     "grouped",
     "headlines", "interval", "keys", "level", "levels", "listed", "parts_of", "plain_figure",
-    "provenance", "runs", "runs_of", "said_again", "see_also", "value", "why",
+    "provenance", "runs", "runs_of", "said_again", "see_also", "short_run", "value", "why",
 )  # fmt: skip
 """Functions of `page_words` that templates call by their name."""
 
@@ -118,8 +118,9 @@ def _environment(names: PageNames, data: DataPages) -> jinja2.Environment:
     env.filters["cut"] = clean
     env.globals.update({word: getattr(page_words, word) for word in _WORDS})
     env.globals.update(
-        anchor=anchor, badge=badge, code=code, dash=Safe("-"), data=data, line=Safe("<br>"),
-        link=link, names=names, prose=Safe, question=lambda finding: page_words.QUESTIONS[finding.kind], up=up,
+        anchor=anchor, badge=badge, code=code, crumbs=crumbs, dash=Safe("-"), data=data,
+        line=Safe("<br>"), link=link, names=names, prose=Safe,
+        question=lambda finding: page_words.QUESTIONS[finding.kind], up=up,
     )  # fmt: skip
     return env
 
