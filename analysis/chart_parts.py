@@ -79,6 +79,10 @@ class Text:
     """Title of the value axis, with its unit."""
     other_axis: str = ""
     """Title of the horizontal axis of curves."""
+    unit: str = ""
+    """Written after each number beside a row."""
+    mark: str = ""
+    """What the second value of a row is, in a word."""
 
 
 def palette(arms: Sequence[str]) -> dict[str, int]:

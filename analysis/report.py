@@ -75,8 +75,9 @@ def _study_pages(report: StudyReport, names: PageNames, page: Any) -> dict[str, 
     """The pages of one study: its own, load curves, arms and claims."""
     study = report.study
     folder = names.folder(study.name)
-    loads = [(workload, found) for workload in study.workloads
-             if (found := for_loads(study, workload))]  # fmt: skip
+    loads = [(workload, for_loads(study, workload)) for workload in study.workloads]
+    if not any(found for _, found in loads):
+        loads = []
     out = {
         f"{folder}/index.md": page(
             "study", report=report, charts=figures(for_cells(study), "time"), loads=bool(loads)

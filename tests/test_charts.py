@@ -220,9 +220,9 @@ def test_a_queue_shows_who_waits_and_what_that_forecasts() -> None:
     who, ttft = charts.for_finding(one, ["a"], {"concurrency": 10})
     pieces = who["layer"][0]["data"]["values"]
     assert [(p["part"], p["from"], p["to"]) for p in pieces] == [
-        ("running", 0, 8), ("waiting for a slot", 8, 9.8),
+        ("waiting for a slot", 0, 1.8), ("running", 1.8, 9.8),
     ]  # fmt: skip
-    assert who["usermeta"]["light"] == [SOFT[0], WAITING[0]]
+    assert who["usermeta"]["light"] == [WAITING[0], SOFT[0]]
     assert line_values(who, "stated") == [10]
     assert rows(ttft) == {"mean TTFT": 772, "forecast TTFT": 783, "prefill service": 74.7}
 
@@ -231,7 +231,7 @@ def test_without_a_prefill_time_the_two_stages_stand_for_it() -> None:
     one = of("queue_wait", n("waiting or in prefill", 0.2), n("past the first token", 9.8))
     [who] = charts.for_finding(one, ["a"])
     parts = [p["part"] for p in who["layer"][0]["data"]["values"]]
-    assert parts == ["past the first token", "waiting or in prefill"]
+    assert parts == ["waiting or in prefill", "past the first token"]
     assert line_values(who, "stated") == []
 
 
@@ -399,9 +399,12 @@ def test_load_curves_need_two_loads_of_an_arm() -> None:
     ]
     found_charts = charts.for_loads(study(*at), "chat")
     assert [spec["title"]["text"].partition(" against")[0] for spec in found_charts] == [
-        "Total throughput", "Mean ITL", "Mean TTFT",
+        "Total throughput", "Total throughput for each request in flight, chat", "Mean ITL",
+        "Mean TTFT",
     ]  # fmt: skip
-    itl = found_charts[1]
+    whole, each = (spec["data"]["values"][-1] for spec in found_charts[:2])
+    assert each["value"] == pytest.approx(whole["value"] / 32)
+    itl = found_charts[2]
     assert {datum["arm"] for datum in itl["data"]["values"]} == {"a"}
     first = itl["data"]["values"][0]
     assert (first["n"], first["lo"], first["hi"]) == (1, 43.05, 43.15)
@@ -417,7 +420,7 @@ def test_repeats_bring_the_interval_between_runs() -> None:
             run({"mean_ttft": 0.12}, arm="a", concurrency=n, file="y"),
         )
 
-    ttft = charts.for_loads(study(runs(1), runs(2)), "chat")[2]
+    ttft = charts.for_loads(study(runs(1), runs(2)), "chat")[3]
     assert ttft["data"]["values"][0]["lo"] < 100
 
 
@@ -428,3 +431,14 @@ def test_the_next_metric_of_a_group_stands_in() -> None:
     ]
     titles = [spec["title"]["text"] for spec in charts.for_loads(study(*cells), "chat")]
     assert any(title.startswith("Mean TPOT") for title in titles)
+
+
+def test_each_extrapolation_has_a_row_of_its_own() -> None:
+    ratios = [n(f"x, a / b, {load} in flight", 2 / load) for load in (1, 10, 32)]
+    models = [n("crossing by model: line", 48.3), n("crossing by model: stays", 48.9)]
+    none = n("no crossing by model: 2 x one instance", 64)
+    curve, each = charts.for_finding(of("crossover", *ratios, *models, none), ["a"])
+    assert len(curve["data"]["values"]) == 3
+    assert rows(each) == {"line": 48.3, "stays": 48.9}
+    assert line_values(each, "reference") == [32]
+    assert "2 x one instance: none up to 64." in each["title"]["subtitle"]
