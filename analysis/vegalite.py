@@ -110,7 +110,7 @@ def bars(
     layers += [line_layer(value, x, "stated") for value in lines]
     if marks:
         layers += marks_layer(keys, x, text.mark)
-    return spec_of(text, rows, data, layers, row_height(keys), arms)
+    return spec_of(text, rows, data, layers, row_height(keys, text.mark if marks else ""), arms)
 
 
 def stacked(

@@ -26,7 +26,6 @@ from analysis.chart_parts import (
     lines_of,
     palette,
     round10,
-    short,
     ticks_of,
 )
 from analysis.wording import digits
@@ -99,8 +98,7 @@ def data_of(
 
 def _shown(row: Row, unit: str) -> str:
     """The number beside a row, as its interval deserves, with its unit."""
-    text = short(row.value) if row.lo == row.hi else digits(row.value, row.lo, row.hi)
-    return f"{text} {unit}".strip()
+    return f"{digits(row.value, row.lo, row.hi)} {unit}".strip()
 
 
 def _speck(lo: float, hi: float, domain: tuple[float, float], *, log: bool) -> bool:
@@ -139,10 +137,10 @@ def rows_axis(keys: Sequence[str]) -> Spec:
     }
 
 
-def row_height(keys: Sequence[str]) -> int:
-    """Height of a chart of rows, pixels."""
+def row_height(keys: Sequence[str], word: str = "") -> int:
+    """Height of a chart of rows, pixels; with room for a word above each bar's mark."""
     lines = max(key.count("\n") + 1 for key in keys)
-    return len(keys) * (_LINE * lines + 12)
+    return len(keys) * (max(_LINE * lines, 34 if word else 0) + 12)
 
 
 def interval_layer(keys: Sequence[str], x: Spec, style: str) -> Spec:
@@ -197,7 +195,14 @@ def marks_layer(keys: Sequence[str], x: Spec, word: str = "") -> list[Spec]:
     tick = {"type": "tick", "style": "marker", "size": 25, "thickness": 3, "opacity": 1}
     layers: list[Spec] = [{"transform": there, "mark": tick, "encoding": at}]
     if word:
-        label = {"type": "text", "style": "number", "align": "center", "dy": -18, "fontSize": 10}
+        label = {
+            "type": "text",
+            "style": "number",
+            "align": "center",
+            "dy": -18,
+            "baseline": "middle",
+            "fontSize": 10,
+        }
         text = {"text": {"value": clean(word, 24)}}
         layers.append({"transform": there, "mark": label, "encoding": {**at, **text}})
     return layers
