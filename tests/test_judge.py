@@ -489,3 +489,22 @@ def test_names_with_spaces_or_shell_characters_are_quoted() -> None:
 def test_a_study_without_claims_has_no_findings() -> None:
     known = study(cell())
     assert judge_study(dataset(known), known) == Judged((), ())
+
+
+# ---- what stands beside a finding
+
+
+def test_a_claim_names_those_that_belong_beside_it() -> None:
+    found = judged([value("a", see=["b"]), value("b", "99")])
+    assert by_id(found)["a"].see == ("b",)
+    assert found.skipped == ()
+    lost = judged([value("a", see=["bb"]), value("b", "99")])
+    assert "names 'bb' in `see`, which is no claim; did you mean 'b'" in why(lost)[0]
+
+
+def test_a_check_that_does_not_bear_on_the_kind_is_set_aside_and_shown() -> None:
+    slow = cell("base", replace(run(arm="base"), requested_rate=1000.0))
+    [aside] = {o.code for o in failed_checks([slow], "magnitude", concerned=False)}
+    found = only([value()], slow)
+    assert {o.code for o in found.set_aside} == {aside}
+    assert aside not in {o.code for o in found.checks}
