@@ -16,10 +16,7 @@ def open_claim(ident: str, line: str, **more: str) -> Finding:
 def test_runs_that_others_hold_are_joined_to_them_in_any_order_of_arms() -> None:
     found = suggestions(
         [
-            open_claim(
-                "narrow",
-                "collect --study s --arm b --arm a --workload w --concurrency 2 --repeats 1",
-            ),
+            open_claim("narrow", "collect --study s --arm b --arm a --workload w --repeats 1"),
             open_claim("wide", BOTH),
             open_claim("wide-too", BOTH),
         ]
