@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib import metadata, resources
 from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
@@ -20,6 +21,7 @@ from analysis.claims import kinds
 from analysis.data_pages import DataPages, data_pages
 from analysis.frame import csv
 from analysis.markdown import Safe, anchor, badge, code, crumbs, environment, escape, link, up
+from analysis.model import Estimate
 from analysis.page_names import PageNames, page_names
 from analysis.pipeline import Analysis, StudyReport
 from analysis.serialise import dumps
@@ -106,11 +108,19 @@ _LOAD_COLUMNS = ("total_token_throughput", "output_throughput", "mean_ttft", "me
 
 def _load_rows(report: StudyReport, workload: str) -> list[tuple[Any, list[Any]]]:
     """Each cell of a workload with the numbers of its load curves."""
-    return [
-        (cell, [cell.estimate(name, name) for name in _LOAD_COLUMNS])
-        for cell in report.study.cells
-        if cell.workload == workload
-    ]
+    rows: list[tuple[Any, list[Any]]] = []
+    for cell in report.study.cells:
+        if cell.workload == workload:
+            total, *others = (cell.estimate(name, name) for name in _LOAD_COLUMNS)
+            rows.append((cell, [total, _each(total, cell.concurrency), *others]))
+    return rows
+
+
+def _each(number: Estimate | None, load: int | None) -> Estimate | None:
+    """A number for each request in flight."""
+    if number is None or not load:
+        return None
+    return replace(number, value=number.value / load, lo=number.lo / load, hi=number.hi / load)
 
 
 def _environment(names: PageNames, data: DataPages) -> jinja2.Environment:
@@ -120,7 +130,7 @@ def _environment(names: PageNames, data: DataPages) -> jinja2.Environment:
     env.globals.update({word: getattr(page_words, word) for word in _WORDS})
     env.globals.update(
         anchor=anchor, badge=badge, code=code, crumbs=crumbs, dash=Safe("-"), data=data,
-        line=Safe("<br>"), link=link, names=names, prose=Safe,
+        line=Safe(" <br>"), link=link, names=names, prose=Safe,
         question=lambda finding: page_words.QUESTIONS[finding.kind], up=up,
     )  # fmt: skip
     return env

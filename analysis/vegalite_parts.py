@@ -199,7 +199,7 @@ def marks_layer(keys: Sequence[str], x: Spec, word: str = "") -> list[Spec]:
             "type": "text",
             "style": "number",
             "align": "center",
-            "dy": -18,
+            "dy": -17,
             "baseline": "middle",
             "fontSize": 10,
         }

@@ -19,7 +19,7 @@
     let most = matchMedia("(max-width: 44.9375em)").matches ? 40 : Infinity;
     const more = document.createElement("button");
     more.type = "button";
-    more.className = "board-more md-button";
+    more.className = "board-more";
 
     function show() {
       let shown = 0;
