@@ -25,13 +25,14 @@ _LABEL = 24
 
 # Ten colours that keep apart for readers with normal, protan, deutan and tritan vision, at 3:1 on
 # white and 4.5:1 on the dark background (tests/test_chart_parts.py measures both).
+# An arm has one hue: the tone of the dark scheme is within 13 degrees of that of the light one.
 LIGHT = (
-    "#2f0bbd", "#a36103", "#2c8b6b", "#62325d", "#9a9613",
-    "#3a0271", "#9a2527", "#1c98e9", "#551307", "#556377",
+    "#672ae1", "#8e6331", "#833454", "#16297e", "#d47d08",
+    "#e54192", "#032f05", "#347e6c", "#ae58d5", "#494a11",
 )  # fmt: skip
 DARK = (
-    "#35aff3", "#fcbf43", "#5aeaa1", "#a478b0", "#f4ec3c",
-    "#6c7bfe", "#ec8590", "#b1fefd", "#fa450b", "#c3c8f9",
+    "#b8b7f6", "#f9c29a", "#ff3891", "#4f8df4", "#cf7d44",
+    "#f08fa9", "#4bcf4a", "#acfdde", "#aa7eb8", "#d1e245",
 )  # fmt: skip
 
 ACCENT = ("#0b6bb5", "#6fb7f2")
@@ -79,6 +80,10 @@ class Text:
     """Title of the value axis, with its unit."""
     other_axis: str = ""
     """Title of the horizontal axis of curves."""
+    unit: str = ""
+    """Written after each number beside a row."""
+    mark: str = ""
+    """What the second value of a row is, in a word."""
 
 
 def palette(arms: Sequence[str]) -> dict[str, int]:

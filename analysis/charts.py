@@ -60,22 +60,29 @@ def for_loads(study: Study, workload: str) -> list[Spec]:
 
     Arms that were measured at one load only are left out: they have no curve.
     """
-    found = (_of_group(study, workload, group) for group in _CURVES)
+    found = [_of_group(study, workload, group) for group in _CURVES]
+    # Curves of throughput rise with the load and lie close: a request's share of it parts them.
+    found.insert(1, _of_group(study, workload, _CURVES[0], each=True))
     return [chart for chart in found if chart is not None]
 
 
-def _of_group(study: Study, workload: str, group: Sequence[str]) -> Spec | None:
+def _of_group(
+    study: Study, workload: str, group: Sequence[str], *, each: bool = False
+) -> Spec | None:
+    """A chart of the first metric that some arm has; `each`: divided by requests in flight."""
     for name in group:
-        curved = (_curve(study, arm, workload, name) for arm in study.arms)
+        curved = [_curve(study, arm, workload, name) for arm in study.arms]
+        if each:
+            curved = [Curve(c.arm, tuple(_shared(point) for point in c.points)) for c in curved]
         drawn = [curve for curve in curved if len(curve.points) > 1]
         if not drawn:
             continue
         known = metric_of(name)
         greatest = max(point[1] for curve in drawn for point in curve.points)
         unit, factor = shown_unit(known.unit if known else "", greatest)
-        label = label_of(name)
+        label = label_of(name) + (" for each request in flight" if each else "")
         text = Text(
-            f"{capital(label)} against requests in flight, {workload}",
+            f"{capital(label)}{'' if each else ' against requests in flight'}, {workload}",
             "Both axes are logarithmic. Vertical bars are intervals; most are smaller than a dot.",
             f"{label}, {unit}" if unit else label,
             "requests in flight in all",
@@ -86,6 +93,11 @@ def _of_group(study: Study, workload: str, group: Sequence[str]) -> Spec | None:
         ]
         return curves(shown, text, list(study.arms))
     return None
+
+
+def _shared(point: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
+    n, value, lo, hi = point
+    return n, value / n, lo / n, hi / n
 
 
 def _curve(study: Study, arm: str, workload: str, name: str) -> Curve:
@@ -110,7 +122,7 @@ def _accounts(cells: Sequence[Cell], labels: Sequence[str], of: str) -> list[Spe
         first, past = cell.account("l_first"), cell.account("l_decode")
         flight = cell.estimate("in_flight", "in flight")
         if flight is not None and first is not None and past is not None:
-            both = (max(0.0, past.value), max(0.0, first.value))
+            both = (max(0.0, first.value), max(0.0, past.value))
             cap = None if cell.concurrency is None else float(cell.concurrency)
             if drawable(flight.value, *both):
                 counts.append(
@@ -126,7 +138,7 @@ def _accounts(cells: Sequence[Cell], labels: Sequence[str], of: str) -> list[Spe
             "Means by Little's law: throughput x time. The mark is the most the client allows.",
             "requests",
         )
-        names = (("past the first token", SOFT), ("before the first token", WAITING))
+        names = (("before the first token", WAITING), ("past the first token", SOFT))
         charts.append(stacked(counts, names, text))
     return charts
 
@@ -154,6 +166,7 @@ def _times(rows: Sequence[Row], of: str, unit: str) -> Spec:
         f"Where the time of a request goes, {of}",
         note if 1 in used else "",
         f"mean time of a request, {unit}",
+        unit=unit,
     )
     kept = [
         Row(row.label, row.value, row.lo, row.hi, parts=tuple(row.parts[k] for k in used))

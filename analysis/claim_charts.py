@@ -126,15 +126,27 @@ def _crossing(numbers: Sequence[Estimate]) -> list[Spec]:
         "ratio (logarithmic)",
         "requests in flight in all",
     )
-    return [
-        curves(
-            [Curve("", tuple(sorted(points)))],
-            text,
-            reference=1.0,
-            lines=[(n.value, n.lo, n.hi) for n in inside],
-            ticks=beyond,
-        )
-    ]
+    curve = curves(
+        [Curve("", tuple(sorted(points)))],
+        text,
+        reference=1.0,
+        lines=[(n.value, n.lo, n.hi) for n in inside],
+        ticks=beyond,
+    )
+    return [curve, *_by_model(numbers, max(n for n, *_ in points))]
+
+
+def _by_model(numbers: Sequence[Estimate], highest: float) -> list[Spec]:
+    """Where each extrapolation crosses, by its name: the diamonds of the curve may coincide."""
+    found = [n for n in numbers if n.name.startswith("crossing by model: ") and n.value > 0]
+    none = [n for n in numbers if n.name.startswith("no crossing by model: ")]
+    if len(found) < 2:
+        return []
+    notes = [f"The line is the highest load that was measured, {digits(highest)}."]
+    notes += [f"{n.name.partition(': ')[2]}: none up to {digits(n.value)}." for n in none]
+    text = Text("Where each extrapolation crosses", " ".join(notes), "requests in flight in all")
+    rows = [_row(n, n.name.partition(": ")[2]) for n in sorted(found, key=lambda n: n.value)]
+    return [intervals(rows, text, log=True, reference=highest)]
 
 
 def _queue(numbers: Sequence[Estimate], table: Table) -> list[Spec]:
@@ -147,7 +159,7 @@ def _queue(numbers: Sequence[Estimate], table: Table) -> list[Spec]:
         words = ("past the first token", "waiting or in prefill")
     charts = []
     if running is not None and waiting is not None:
-        both = (max(0.0, running.value), max(0.0, waiting.value))
+        both = (max(0.0, waiting.value), max(0.0, running.value))
         total = by_name.get("requests in flight (L)")
         lo, hi = (total.lo, total.hi) if total else (sum(both), sum(both))
         cap = _count(table, "concurrency")
@@ -158,7 +170,8 @@ def _queue(numbers: Sequence[Estimate], table: Table) -> list[Spec]:
             "requests",
         )
         row = Row("in flight", sum(both), lo, hi, parts=both)
-        parts = ((words[0], SOFT), (words[1], WAITING))
+        # What comes first in a request's life comes first here, as in every chart.
+        parts = ((words[1], WAITING), (words[0], SOFT))
         charts.append(stacked([row], parts, text, lines=[] if cap is None else [cap]))
     forecast = by_name.get("forecast TTFT")
     if forecast is not None:
@@ -170,6 +183,7 @@ def _queue(numbers: Sequence[Estimate], table: Table) -> list[Spec]:
             "TTFT seen, and as a queue for slots forecasts it",
             "Forecast: (requests in flight - slots) / throughput + prefill.",
             f"time, {unit}",
+            unit=unit,
         )
         charts.append(bars([scaled(row, factor) for row in rows], text))
     return charts
@@ -198,6 +212,7 @@ def _room(numbers: Sequence[Estimate]) -> list[Spec]:
         "Memory needed, against the room for it",
         f"The line is the room: {at}" + (f" ({room.definition})." if room.definition else "."),
         f"memory, {unit}",
+        unit=unit,
     )
     return [stacked([scaled(row, factor)], parts, text, lines=[room.value * factor])]
 
@@ -227,18 +242,27 @@ def _stated(numbers: Sequence[Estimate], table: Table) -> list[Spec]:
     rows = [
         replace(
             _row(n, "found" if len(numbers) == 1 else f"found, {n.name.partition(', ')[2]}"),
-            shown="" if bound else _beside(n.value * factor, text),
+            shown="" if bound else f"{_beside(n.value * factor, text)} {name}".strip(),
         )
         for n in numbers
     ]
     label = words.get(str(relation), "stated")
-    rows.append(Row(label, target.value, lo, hi, shown=_beside(target.value * factor, text)))
+    rows.append(
+        Row(
+            label,
+            target.value,
+            lo,
+            hi,
+            shown=f"{_beside(target.value * factor, text)} {name}".strip(),
+        )
+    )
     what = numbers[0].definition.partition("; base:")[0] or numbers[0].name
     axis = name or {"ratio": "ratio", "value": "number"}.get(str(measure), str(measure))
     caption = Text(
         f"Found and stated: {what}",
         "The band is what the stated number may mean, its rounding included." if lo < hi else "",
         axis,
+        unit=name,
     )
     shown = [scaled(row, factor) for row in rows]
     band = (lo * factor, hi * factor) if lo < hi else None
@@ -278,9 +302,11 @@ def _pair(numbers: Sequence[Estimate], arms: Sequence[str]) -> list[Spec]:
         rows.append(Row(arm, number.value, number.lo, number.hi, arm, marker))
         if floor is not None:
             why = f" ({floor.definition})" if floor.definition else ""
-            notes.append(f"The mark is the {floor.name}: {span(floor)}{why}.")
+            notes.append(f"{capital(floor.name)}: {span(floor)}{why}.")
     unit, factor = shown_unit("s", max(row.value for row in rows))
-    text = Text(capital(stem), " ".join(notes), f"{stem}, {unit}")
+    text = Text(
+        capital(stem), " ".join(notes), f"{stem}, {unit}", unit=unit, mark="floor" if notes else ""
+    )
     return [bars([scaled(row, factor) for row in rows], text, arms)]
 
 
@@ -288,7 +314,7 @@ def _sizes(kind: str, numbers: Sequence[Estimate], arms: Sequence[str], table: T
     """Bars of one unit each, where there are two numbers or something to set one against."""
     groups: dict[str, list[Estimate]] = {}
     for number in numbers:
-        if number.name != "gap":
+        if number.name != "difference":
             groups.setdefault(number.unit, []).append(number)
     charts = []
     for unit, group in groups.items():
@@ -312,7 +338,7 @@ def _sizes(kind: str, numbers: Sequence[Estimate], arms: Sequence[str], table: T
         what = "requests" if not unit and kind in _OF_REQUESTS else "number"
         if not title:
             title = _TITLES.get(kind) or capital(listing(dict.fromkeys(labels)))
-        text = Text(capital(title), " ".join(notes), _AXES.get(name, name) or what)
+        text = Text(capital(title), " ".join(notes), _AXES.get(name, name) or what, unit=name)
         charts.append(bars([scaled(row, factor) for row in rows], text, arms, lines=lines))
     return charts
 
@@ -341,7 +367,9 @@ def _shares(numbers: Sequence[Estimate]) -> Spec:
     rows = [scaled(_row(number, number.name), 100.0) for number in numbers]
     of = next((number.definition for number in numbers if number.definition), "")
     title = capital(listing(number.name for number in numbers))
-    text = Text(f"{title}: {of}" if of else title, "The line is at one half.", "%")
+    notes = [f"{capital(of)}."] if of else []
+    notes.append("The line is at one half: beyond it, it is most of the whole.")
+    text = Text(title, " ".join(notes), "%", unit="%")
     return bars(rows, text, lines=[50.0], most=100.0)
 
 

@@ -66,6 +66,8 @@ class Forecast:
 
     model: str
     at: float | None
+    up_to: float = FARTHEST
+    """The highest load that was looked at."""
 
 
 def points(first: Sequence[Cell], second: Sequence[Cell], metric: str) -> tuple[Point, ...]:
@@ -156,22 +158,21 @@ def forecasts(
             models.append(
                 (label, _zero(a.n, math.log(a.ratio.value), b.n, math.log(b.ratio.value)))
             )
-    steps = [_affine_step(cells) for cells in (first, second)]
-    if steps[0] is not None and steps[1] is not None:
-        (a0, a1), (b0, b1) = steps[0], steps[1]
+    steps = _affine_steps(first, second)
+    if steps is not None:
+        (a0, a1), (b0, b1) = steps
         models.append(("step time affine in load", (b0 - a0) / (a1 - b1) if a1 != b1 else None))
-        own = _unit_curve(unit, k)
-        if own is not None:
-            models.append(
-                (
-                    f"{k} x one instance as measured",
-                    _cross_above(top, own[-1][0], lambda n: a0 + a1 * n, own),
-                )
-            )
-    return tuple(
+    found = [
         Forecast(label, at if at is not None and top < at <= FARTHEST else None)
         for label, at in models
-    )
+    ]
+    own = _unit_curve(unit, k)
+    if steps is not None and own is not None:
+        (a0, a1), _ = steps
+        end = own[-1][0]
+        at = _cross_above(top, end, lambda n: a0 + a1 * n, own)
+        found.append(Forecast(f"{k} x one instance as measured", at, max(top, end)))
+    return tuple(found)
 
 
 def _linear_zero(n1: float, y1: float, n2: float, y2: float) -> float | None:
@@ -185,6 +186,14 @@ def _least_squares_zero(logs: Sequence[tuple[float, float]]) -> float | None:
         return None
     exponent = float(-intercept / slope)
     return math.exp(exponent) if exponent < math.log(FARTHEST) else None
+
+
+def _affine_steps(
+    first: Sequence[Cell], second: Sequence[Cell]
+) -> tuple[tuple[float, float], tuple[float, float]] | None:
+    """The lines of both arms, where both have one."""
+    a, b = _affine_step(first), _affine_step(second)
+    return None if a is None or b is None else (a, b)
 
 
 def _affine_step(cells: Sequence[Cell]) -> tuple[float, float] | None:

@@ -6,15 +6,22 @@ the claims that use it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import msgspec
+
+from analysis.dataset import Arm
+from analysis.floor import kv_token_bytes
 from analysis.hardware import gpus
-from analysis.model import Figure, Finding, Source
+from analysis.model import Estimate, Figure, Finding, Source
 from analysis.models import models
 from analysis.page_names import file_names
 from analysis.pipeline import Analysis
+from analysis.study import ArmSpec
 
+_WORD = re.compile(r"(\D+)(\d{1,18})?")
 _GPU_FIELDS = ("memory_bytes", "bandwidth", "flops", "link_bandwidth")
 
 
@@ -25,9 +32,13 @@ class Row:
     key: str
     anchor: str
     figures: tuple[Figure, ...]
-    """Empty where the number was counted or looked up and is no figure of its own."""
+    """Empty where the number was counted, or read as text."""
     users: tuple[tuple[str, str], ...]
     """(study, claim id), each once, in order."""
+    counted: tuple[Estimate, ...] = ()
+    """Numbers that rest on this key alone, where it has no figure."""
+    text: str = ""
+    """What the file says there in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +46,7 @@ class DataPages:
     """All pages of raw figures of a report."""
 
     rows: Mapping[str, tuple[Row, ...]]
-    """By file, in order of first use."""
+    """By file, in order of first use; rows by their key, numbers in it as numbers."""
     names: Mapping[str, str]
     """File -> page below the report, without suffix."""
     anchors: Mapping[Source, str]
@@ -53,7 +64,7 @@ class DataPages:
 
 def data_pages(analysis: Analysis) -> DataPages:
     """Collect every source that some claim's number names, with its figure where there is one."""
-    figures = _figures(analysis)
+    figures, texts, counted = _figures(analysis), _texts(analysis), _counted(analysis)
     users: dict[Source, dict[tuple[str, str], None]] = {}
     for report in analysis.studies:
         for finding in report.findings:
@@ -75,10 +86,17 @@ def data_pages(analysis: Analysis) -> DataPages:
                 anchors[source],
                 tuple(figures.get(source, ())),
                 tuple(users[source]),
+                tuple(counted.get(source, ())),
+                texts.get(source, ""),
             )
-            for source in sources
+            for source in sorted(sources, key=lambda source: _natural(source.key))
         )
     return DataPages(rows, file_names(by_file, ("index",)), anchors)
+
+
+def _natural(key: str) -> tuple[tuple[str, int], ...]:
+    """A key for sorting in which row 2 stands before row 10."""
+    return tuple((word, int(number or 0)) for word, number in _WORD.findall(key))
 
 
 def _sources(finding: Finding) -> Iterable[Source]:
@@ -101,6 +119,8 @@ def _figures(analysis: Analysis) -> dict[Source, list[Figure]]:
         for arm in study.arms.values():
             for figure in arm.startup.figures.values() if arm.startup is not None else ():
                 add(figure)
+            for figure in _described(arm):
+                add(figure)
         for quoted in study.quoted:
             for figure in quoted.figures.values():
                 add(figure)
@@ -111,7 +131,51 @@ def _figures(analysis: Analysis) -> dict[Source, list[Figure]]:
         for name, value in (
             ("weights", model.weight_bytes()),
             ("input embedding", model.unread_embedding_bytes()),
+            ("FLOP a token", model.flops_per_token()),
         ):
             size = float(value)
-            add(Figure(name, size, size, size, "B", model.cite(name)))
+            unit = "FLOP" if name.startswith("FLOP") else "B"
+            add(Figure(name, size, size, size, unit, model.cite(name)))
     return found
+
+
+def _counted(analysis: Analysis) -> dict[Source, list[Estimate]]:
+    """Numbers by the one key that they rest on, each once."""
+    found: dict[Source, list[Estimate]] = {}
+    for report in analysis.studies:
+        for finding in report.findings:
+            for number in finding.numbers:
+                if len(number.sources) != 1:
+                    continue
+                held = found.setdefault(number.sources[0], [])
+                if all(other.value != number.value for other in held):
+                    held.append(number)
+    return found
+
+
+def _texts(analysis: Analysis) -> dict[Source, str]:
+    """Configuration of runs, and lines of help texts, by where they stand."""
+    found: dict[Source, str] = {}
+    for study in analysis.dataset.studies:
+        for run in study.runs:
+            for place in (run.source, *run.also_in):
+                for name, value in run.config.items():
+                    found[Source(place.file, f"{place.key} {name}".strip())] = str(value)
+        for page in study.help_texts:
+            for number, line in enumerate(page.text.splitlines(), 1):
+                found[Source(page.source.file, f"line {number}")] = line.strip()
+    return found
+
+
+def _described(arm: Arm) -> Iterable[Figure]:
+    """What study.toml or a start-up log says of an arm in numbers, and sizes of its model."""
+    for field in msgspec.structs.fields(ArmSpec):
+        value = getattr(arm.spec, field.name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            size = float(value)
+            yield Figure(field.name, size, size, size, "", arm.stated_in(field.name))
+    per_token = kv_token_bytes(arm)
+    for figure in per_token.leaves if per_token is not None else ():
+        ranks = (arm.spec.tensor_parallel, arm.spec.pipeline_parallel)
+        split = f" at tensor parallel {ranks[0]}, pipeline parallel {ranks[1]}"
+        yield replace(figure, name="KV bytes a token" + (split if max(ranks) > 1 else ""))

@@ -57,6 +57,14 @@ def judge_study(dataset: Dataset, study: Study) -> Judged:
         else:
             _judge_into(found, skipped, evidence, claim)
     ordered = [found[claim.id] for claim in claims if claim.id in found]
+    for finding in ordered:
+        for other in () if finding.repeats else finding.see:
+            if other not in found:
+                near = nearest(other, found)
+                reason = (
+                    f"claim {finding.id!r}: names {other!r} in `see`, which is no claim; {near}"
+                )
+                skipped.append(Skipped(study.claims_file, reason))
     return Judged(tuple(ordered), tuple(skipped))
 
 
@@ -147,6 +155,7 @@ def _finding(own: Evidence, claim: ClaimBase) -> Finding:
         )
     parts, cells = judgement.parts, judgement.cells
     own_checks = failed_checks(cells, claim.kind)
+    aside = failed_checks(cells, claim.kind, concerned=False)
     failed = tuple(dict.fromkeys((*own_checks, *(c for p in parts for c in p.checks))))
     verdict, reasons = judgement.verdict, judgement.reasons
     if any(check.status == "INVALID" for check in failed) and verdict in ("supported", "refuted"):
@@ -182,11 +191,13 @@ def _finding(own: Evidence, claim: ClaimBase) -> Finding:
             dict.fromkeys((*judgement.confounds, *(c for p in parts for c in p.confounds)))
         ),
         checks=failed,
+        set_aside=tuple(dict.fromkeys((*aside, *(c for p in parts for c in p.set_aside)))),
         flips=judgement.flips,
         next_experiment=command(_study_of(evidence, cells), experiment) if experiment else "",
         p_value=judgement.p_value,
         parts=tuple(part.id for part in parts),
         headline=claim.headline,
+        see=claim.see,
     )
 
 
@@ -205,14 +216,19 @@ def _study_of(evidence: Evidence, cells: Sequence[Cell]) -> Study:
     return evidence.in_study(cells[0].arm.study) if cells else evidence.study
 
 
-def failed_checks(cells: Sequence[Cell], kind: str) -> tuple[Outcome, ...]:
-    """Checks of validity that some run of these cells did not pass and that concern the kind."""
-    concerned = {check.code for check in checks() if check.bears_on(kind)}
+def failed_checks(
+    cells: Sequence[Cell], kind: str, *, concerned: bool = True
+) -> tuple[Outcome, ...]:
+    """Checks of validity that some run of these cells did not pass and that concern the kind.
+
+    `concerned`: false for those that do not concern it.
+    """
+    codes = {check.code for check in checks() if check.bears_on(kind) == concerned}
     return tuple(
         outcome
         for cell in dict.fromkeys(cells)
         for outcome in check_cell(cell)
-        if outcome.status in ("SUSPECT", "INVALID") and outcome.code in concerned
+        if outcome.status in ("SUSPECT", "INVALID") and outcome.code in codes
     )
 
 

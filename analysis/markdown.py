@@ -76,6 +76,28 @@ def up(target: str, text: str) -> Safe:
     return Safe(f'<a href="{target}">{escape(text)}</a>')
 
 
+def crumbs(root: str, site: str, study: str = "", title: str = "") -> Safe:
+    """The way up from a page, and to the pages that belong to all studies.
+
+    Args:
+        root: leads to the top of the report from the page's Markdown file.
+        site: leads there from its site address.
+        study: leads to the study's page, of a page that belongs to one.
+        title: the study's.
+    """
+    above = up(site, "Findings") + (f" › {link(title, study)}" if study else "")
+    shared = " · ".join(link(text, root + page) for text, page in _SHARED)
+    return Safe(f'<div class="crumbs" markdown>\n{above} · {shared}\n</div>')
+
+
+_SHARED = (
+    ("data quality", "quality.md"),
+    ("how verdicts are reached", "rules.md"),
+    ("glossary", "glossary.md"),
+    ("how to reproduce", "reproduce.md"),
+)
+
+
 def anchor(name: str) -> Safe:
     """A place within a page that links can name; the name is a slug."""
     return Safe(f'<a id="{slug(name)}"></a>')

@@ -336,6 +336,10 @@ Status = Literal["VALID", "SUSPECT", "INVALID", "NOT APPLICABLE"]
 STATUSES: tuple[Status, ...] = ("NOT APPLICABLE", "VALID", "SUSPECT", "INVALID")
 """From harmless to fatal."""
 
+Validity = Literal["NOT CHECKED", "VALID", "SUSPECT", "INVALID"]
+"""Of a run: its worst check; not checked where its file lacks what any check needs."""
+VALIDITIES: tuple[Validity, ...] = ("NOT CHECKED", "VALID", "SUSPECT", "INVALID")
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -373,6 +377,8 @@ class Finding:
     confounds: tuple[str, ...] = ()
     checks: tuple[Outcome, ...] = ()
     """Checks of validity that did not pass, of the runs the verdict rests on."""
+    set_aside: tuple[Outcome, ...] = ()
+    """Checks that these runs did not pass either, but that do not bear on this kind of claim."""
     flips: str = ""
     """What would change the verdict."""
     next_experiment: str = ""
@@ -381,6 +387,8 @@ class Finding:
     """Id of the claim that says the same thing first."""
     parts: tuple[str, ...] = ()
     """Ids of the claims it is made of."""
+    see: tuple[str, ...] = ()
+    """Ids of claims that belong beside it: the other half of its sentence."""
     headline: bool = False
     """Whether its author marked it as one to see first."""
     p_value: float | None = None

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
 
 from analysis.claims import ClaimBase, Kind
 from analysis.dataset import Cell
 from analysis.floor import step_floor
+from analysis.headlines import answer, chosen
 from analysis.markdown import Safe
-from analysis.model import Estimate, Figure, Finding, Outcome, Run, Source, Status
+from analysis.model import LEVELS, Estimate, Figure, Finding, Level, Outcome, Run, Source, Validity
+from analysis.next_runs import Suggestion, suggestions
 from analysis.pipeline import StudyReport
 from analysis.quantity import quantity
 from analysis.wording import count_of, digits, plural, shown_unit, span
@@ -29,7 +32,7 @@ QUESTIONS = {
 }
 
 
-def runs(report: StudyReport) -> list[tuple[Run, Status]]:
+def runs(report: StudyReport) -> list[tuple[Run, Validity]]:
     """Each run of a study with its validity."""
     return [(run, report.validity(run.id)) for run in report.study.runs]
 
@@ -44,8 +47,18 @@ def level(finding: Finding) -> str:
     return finding.level.value if finding.level else Safe("-")
 
 
+def readable(number: Estimate) -> Estimate:
+    """A share or a relative change as a percentage, which is how sentences give it."""
+    words = number.name.split()
+    if number.unit or not ("share" in words or words[:1] == ["change,"]):
+        return number
+    value, lo, hi = (100 * x for x in (number.value, number.lo, number.hi))
+    return replace(number, value=value, lo=lo, hi=hi, unit="%")
+
+
 def value(number: Estimate) -> str:
     """A number's value with its unit."""
+    number = readable(number)
     return span(
         Estimate(number.name, number.value, number.value, number.value, number.unit, "")
         if number.lo == number.hi
@@ -55,11 +68,20 @@ def value(number: Estimate) -> str:
 
 def interval(number: Estimate) -> str:
     """A number's interval, or a dash where it is exact."""
+    number = readable(number)
     if number.lo == number.hi:
         return Safe("-")
     _, factor = shown_unit(number.unit, number.value)
     lo, hi = number.lo * factor, number.hi * factor
     return f"[{digits(lo, lo, hi)}, {digits(hi, lo, hi)}]"
+
+
+def counted(number: Estimate) -> str:
+    """A number that was counted, with six digits: no print has rounded it."""
+    name, factor = shown_unit(number.unit, number.value)
+    size = number.value * factor
+    text = f"{size:,.0f}" if size.is_integer() else f"{size:,.6g}"
+    return f"{text} {name}".strip()
 
 
 def plain_figure(figure: Figure) -> str:
@@ -110,6 +132,12 @@ def board(reports: Sequence[StudyReport]) -> list[tuple[StudyReport, Finding]]:
     return sorted(rows, key=lambda row: (not row[1].headline, ORDER.index(row[1].verdict)))
 
 
+def gpu_of(cell: Cell) -> str:
+    """How many of which GPU a cell's arm has."""
+    spec = cell.arm.spec
+    return f"{spec.gpus} x {spec.gpu}" if spec.gpu else "not stated"
+
+
 _ACCOUNT = ("stay", "ttft", "decode", "in_flight", "l_first", "l_decode")
 
 
@@ -128,6 +156,12 @@ def accounts(report: StudyReport) -> list[tuple[Cell, list[Estimate | None]]]:
 def parts_of(report: StudyReport, finding: Finding) -> list[Finding]:
     """The findings that a composite is made of."""
     return [f for f in report.findings if f.id in finding.parts]
+
+
+def see_also(report: StudyReport, finding: Finding) -> list[Finding]:
+    """Findings that belong beside this one, in the order that its claim names them."""
+    found = {f.id: f for f in report.findings}
+    return [found[other] for other in finding.see if other in found]
 
 
 def said_again(report: StudyReport, finding: Finding) -> list[Finding]:
@@ -163,10 +197,26 @@ def files(report: StudyReport) -> list[tuple[str, str]]:
     return found
 
 
-def experiments(report: StudyReport) -> list[str]:
-    """Suggested runs of what is open, each once."""
-    lines = [f.next_experiment for f in report.findings if f.verdict != "supported"]
-    return list(dict.fromkeys(line for line in lines if line))
+def experiments(report: StudyReport) -> list[tuple[str, list[Suggestion]]]:
+    """Suggested runs of what is open, by the arms that they compare, each once."""
+    return suggestions(report.findings)
+
+
+def headlines(reports: Sequence[StudyReport]) -> list[tuple[StudyReport, Finding, str]]:
+    """The few findings that stand above the board, with their answers in plain words."""
+    owner = {id(f): r for r, f in board(reports)}
+    return [(owner[id(f)], f, answer(f)) for f in chosen([f for _, f in board(reports)])]
+
+
+def levels(reports: Sequence[StudyReport]) -> list[Level]:
+    """The levels of evidence that some claim was reached at, from the weakest."""
+    used = {f.level for r in reports for f in r.findings}
+    return [level for level in LEVELS if level in used]
+
+
+def short_run(report: StudyReport, run: str) -> str:
+    """A run's name below its study's folder."""
+    return run.removeprefix(f"{report.study.folder}/")
 
 
 def runs_of(group: Sequence[Outcome]) -> str:

@@ -11,7 +11,7 @@ from analysis.checks import by_run, check_cell, verdict
 from analysis.dataset import Cell, Dataset, Study
 from analysis.judge import judge_study
 from analysis.load import load
-from analysis.model import Finding, Outcome, Skipped, Status
+from analysis.model import Finding, Outcome, Skipped, Validity
 from analysis.standing import of_cell, of_pairs, uncompared
 
 
@@ -37,7 +37,7 @@ class StudyReport:
         """Every check of a run, by its id."""
         return self._by_run.get(run, ())
 
-    def validity(self, run: str) -> Status:
+    def validity(self, run: str) -> Validity:
         """The worst check of a run, by its id."""
         return verdict(self.checks(run))
 

@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib import metadata, resources
 from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
@@ -15,12 +16,14 @@ from typing import Any
 import jinja2
 
 from analysis import page_words
+from analysis.chart_parts import clean
 from analysis.charts import figures, for_cells, for_finding, for_loads, table_of
 from analysis.checks import checks, verdict
 from analysis.claims import kinds
 from analysis.data_pages import DataPages, data_pages
 from analysis.frame import csv
-from analysis.markdown import Safe, anchor, badge, code, environment, escape, link, up
+from analysis.markdown import Safe, anchor, badge, code, crumbs, environment, escape, link, up
+from analysis.model import Estimate
 from analysis.page_names import PageNames, page_names
 from analysis.pipeline import Analysis, StudyReport
 from analysis.serialise import dumps
@@ -37,9 +40,10 @@ MANIFEST = ".findings-files"
 writes, and nothing else: a file that is not as it was written is somebody else's."""
 
 _WORDS = (
-    "accounts", "bad", "board", "experiments", "figure_interval", "figure_text", "files", "grouped",
-    "interval", "keys", "level", "listed", "parts_of", "plain_figure", "provenance", "runs",
-    "runs_of", "said_again", "value", "why",
+    "accounts", "bad", "board", "experiments", "figure_interval", "figure_text", "files", "gpu_of",
+    "grouped",
+    "headlines", "interval", "keys", "level", "levels", "listed", "parts_of", "plain_figure",
+    "provenance", "runs", "runs_of", "said_again", "see_also", "short_run", "value", "why",
 )  # fmt: skip
 """Functions of `page_words` that templates call by their name."""
 
@@ -76,8 +80,9 @@ def _study_pages(report: StudyReport, names: PageNames, page: Any) -> dict[str, 
     """The pages of one study: its own, load curves, arms and claims."""
     study = report.study
     folder = names.folder(study.name)
-    loads = [(workload, found) for workload in study.workloads
-             if (found := for_loads(study, workload))]  # fmt: skip
+    loads = [(workload, for_loads(study, workload)) for workload in study.workloads]
+    if not any(found for _, found in loads):
+        loads = []
     out = {
         f"{folder}/index.md": page(
             "study", report=report, charts=figures(for_cells(study), "time"), loads=bool(loads)
@@ -106,19 +111,30 @@ _LOAD_COLUMNS = ("total_token_throughput", "output_throughput", "mean_ttft", "me
 
 def _load_rows(report: StudyReport, workload: str) -> list[tuple[Any, list[Any]]]:
     """Each cell of a workload with the numbers of its load curves."""
-    return [
-        (cell, [cell.estimate(name, name) for name in _LOAD_COLUMNS])
-        for cell in report.study.cells
-        if cell.workload == workload
-    ]
+    rows: list[tuple[Any, list[Any]]] = []
+    for cell in report.study.cells:
+        if cell.workload == workload:
+            total, *others = (cell.estimate(name, name) for name in _LOAD_COLUMNS)
+            rows.append((cell, [total, _each(total, cell.concurrency), *others]))
+    return rows
+
+
+def _each(number: Estimate | None, load: int | None) -> Estimate | None:
+    """A number for each request in flight."""
+    if number is None or not load:
+        return None
+    return replace(number, value=number.value / load, lo=number.lo / load, hi=number.hi / load)
 
 
 def _environment(names: PageNames, data: DataPages) -> jinja2.Environment:
     env = environment()
+    env.filters["counted"] = page_words.counted
+    env.filters["cut"] = clean
     env.globals.update({word: getattr(page_words, word) for word in _WORDS})
     env.globals.update(
-        anchor=anchor, badge=badge, code=code, dash=Safe("-"), data=data, link=link, names=names,
-        prose=Safe, question=lambda finding: page_words.QUESTIONS[finding.kind], up=up,
+        anchor=anchor, badge=badge, code=code, crumbs=crumbs, dash=Safe("-"), data=data,
+        line=Safe(" <br>"), link=link, names=names, prose=Safe,
+        question=lambda finding: page_words.QUESTIONS[finding.kind], up=up,
     )  # fmt: skip
     return env
 

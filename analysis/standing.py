@@ -19,7 +19,7 @@ from analysis.evidence import Experiment, level_of, single
 from analysis.floor import step_floor
 from analysis.judge import command, failed_checks
 from analysis.metrics import METRICS, label_of
-from analysis.model import Estimate, Finding, Skipped, told
+from analysis.model import VALIDITIES, Estimate, Finding, Skipped, told
 from analysis.quantity import Quantity
 from analysis.study import slug
 from analysis.wording import percent, plural, show, signed_percent, span
@@ -66,9 +66,8 @@ def _answer(
 def _valid(study: Study, cell: Cell) -> Finding:
     outcomes = check_cell(cell)
     counts = Counter(verdict(own) for own in by_run(outcomes).values())
-    head = ", ".join(
-        f"{counts[status]} {status}" for status in ("VALID", "SUSPECT", "INVALID") if counts[status]
-    )
+    counts["NOT CHECKED"] += len(cell.runs) - counts.total()
+    head = ", ".join(f"{counts[status]} {status}" for status in VALIDITIES if counts[status])
     bad = tuple(
         f"{o.code} {o.name}, {o.run}: {o.status}: {o.reason}."
         for o in outcomes

@@ -8,19 +8,11 @@ the same numbers give the same bytes and few enough labels for a narrow screen.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from itertools import count
-from typing import Literal
 
 from analysis.chart_parts import (
-    ACCENT,
-    DARK,
-    LIGHT,
-    MOST_LINES,
     MOST_POINTS,
     MOST_ROWS,
-    PLAIN,
     Curve,
     Row,
     Spec,
@@ -29,22 +21,29 @@ from analysis.chart_parts import (
     clean,
     domain_of,
     kept,
-    lines_of,
-    palette,
     round10,
-    short,
     ticks_of,
+)
+from analysis.vegalite_parts import (
+    axis_of,
+    colours_of,
+    data_of,
+    dots_layer,
+    entry_width,
+    interval_layer,
+    legend_of,
+    line_layer,
+    marks_layer,
+    ranges_of,
+    row_height,
+    rows_axis,
+    spec_of,
+    values_layer,
 )
 from analysis.wording import digits
 
-_LINE = 14
-"""Height of a line of a label, pixels."""
-_PIXELS = 6.6
-"""Width of a character of a legend."""
 _FEW = 8
 """Loads of curves that are all named on their axis."""
-_NO_ARM = "-"
-"""Category of rows that belong to no arm."""
 
 
 def intervals(
@@ -61,8 +60,8 @@ def intervals(
     log = log and all(row.value > 0 for row in rows)
     ends = [*([] if reference is None else [reference]), *(band or ())]
     domain = domain_of(rows, ends, log=log)
-    x = _axis(domain, text.axis, log=log)
-    data, keys = _data(rows, domain)
+    x = axis_of(domain, text.axis, log=log)
+    data, keys = data_of(rows, domain, text.unit, log=log)
     layers: list[Spec] = []
     if band is not None:
         layers.append(
@@ -73,11 +72,11 @@ def intervals(
             }
         )
     if reference is not None:
-        layers.append(_line(reference, x, "reference"))
-    dots = _dots(keys, x)
-    dots["encoding"].update(_colours(rows))
-    layers += [_interval(keys, x, "interval"), dots, _values(keys)]
-    return _spec(text, rows, data, layers, _row_height(keys), arms)
+        layers.append(line_layer(reference, x, "reference"))
+    dots = dots_layer(keys, x)
+    dots["encoding"].update(colours_of(rows))
+    layers += [interval_layer(keys, x, "interval"), dots, values_layer(keys)]
+    return spec_of(text, rows, data, layers, row_height(keys), arms)
 
 
 def bars(
@@ -95,23 +94,23 @@ def bars(
     rows = kept(rows, MOST_ROWS)
     marks = [row.marker for row in rows if row.marker is not None]
     domain = domain_of(rows, [0.0, most, *lines, *marks], zero=True)
-    x = _axis(domain, text.axis)
-    data, keys = _data(rows, domain)
+    x = axis_of(domain, text.axis)
+    data, keys = data_of(rows, domain, text.unit)
     bar: Spec = {
         "mark": {"type": "bar", "height": 15},
         "encoding": {
-            "y": _y(keys),
+            "y": rows_axis(keys),
             "x": {"field": "value", **x, "stack": None},
             "x2": {"datum": 0},
             "tooltip": {"field": "tip", "type": "nominal"},
         },
     }
-    bar["encoding"].update(_colours(rows))
-    layers = [bar, _interval(keys, x, "over"), _values(keys)]
-    layers += [_line(value, x, "stated") for value in lines]
+    bar["encoding"].update(colours_of(rows))
+    layers = [bar, interval_layer(keys, x, "over"), values_layer(keys)]
+    layers += [line_layer(value, x, "stated") for value in lines]
     if marks:
-        layers.append(_marks(keys, x))
-    return _spec(text, rows, data, layers, _row_height(keys), arms)
+        layers += marks_layer(keys, x, text.mark)
+    return spec_of(text, rows, data, layers, row_height(keys, text.mark if marks else ""), arms)
 
 
 def stacked(
@@ -125,8 +124,8 @@ def stacked(
     rows = kept(rows, min(MOST_ROWS, max(1, MOST_POINTS // len(parts))))
     marks = [row.marker for row in rows if row.marker is not None]
     domain = domain_of(rows, [0.0, *lines, *marks], zero=True)
-    x = _axis(domain, text.axis)
-    data, keys = _data(rows, domain)
+    x = axis_of(domain, text.axis)
+    data, keys = data_of(rows, domain, text.unit)
     pieces = []
     for row, datum in zip(rows, data, strict=True):
         at = 0.0
@@ -147,24 +146,24 @@ def stacked(
         "data": {"values": pieces},
         "mark": {"type": "bar", "height": 15},
         "encoding": {
-            "y": _y(keys),
+            "y": rows_axis(keys),
             "x": {"field": "from", **x, "stack": None},
             "x2": {"field": "to"},
             "color": {
                 "field": "part",
                 "type": "nominal",
                 "scale": {"domain": names},
-                "legend": _legend("square"),
+                "legend": legend_of("square"),
             },
             "tooltip": {"field": "tip", "type": "nominal"},
         },
     }
-    layers = [bar, _interval(keys, x, "over"), _values(keys)]
-    layers += [_line(value, x, "stated") for value in lines]
+    layers = [bar, interval_layer(keys, x, "over"), values_layer(keys)]
+    layers += [line_layer(value, x, "stated") for value in lines]
     if marks:
-        layers.append(_marks(keys, x))
-    spec = _spec(text, rows, data, layers, _row_height(keys))
-    spec["usermeta"] = {**_ranges([colours for _, colours in parts]), "entry": _entry(names)}
+        layers += marks_layer(keys, x, text.mark)
+    spec = spec_of(text, rows, data, layers, row_height(keys))
+    spec["usermeta"] = {**ranges_of([colours for _, colours in parts]), "entry": entry_width(names)}
     return spec
 
 
@@ -199,16 +198,16 @@ def curves(
     across = [*loads, *ticks, *(value for line in lines for value in line)]
     x_domain = domain_of([Row("", n, n, n) for n in across], [], log=True)
     y_domain = domain_of(rows, [] if reference is None else [reference], log=True)
-    x = _axis(x_domain, text.other_axis, log=True)
+    x = axis_of(x_domain, text.other_axis, log=True)
     if len(loads) <= _FEW:
         # The measured loads are the ticks, and beyond them round numbers.
         beyond = [n for n in ticks_of(*x_domain) if n > 1.4 * loads[-1]]
         x["axis"]["values"] = [round10(n) for n in (*loads, *beyond[:2])]
-    y = _axis(y_domain, text.axis, log=True, ticks=6)
+    y = axis_of(y_domain, text.axis, log=True, ticks=6)
     data = []
     for curve in found:
         for n, value, lo, hi in curve.points:
-            [datum], _ = _data([Row(curve.arm, value, lo, hi, curve.arm)], y_domain)
+            [datum], _ = data_of([Row(curve.arm, value, lo, hi, curve.arm)], y_domain, specks=True)
             head = f"{curve.arm}, {digits(n)}" if curve.arm else digits(n)
             tip = clean(f"{head}: {digits(value, lo, hi)}{between(lo, hi)}")
             data.append({**datum, "n": round10(n), "tip": tip})
@@ -217,8 +216,8 @@ def curves(
     if names:
         scale = {"field": "arm", "type": "nominal", "scale": {"domain": names}}
         colour = {
-            "color": {**scale, "legend": _legend()},
-            "shape": {**scale, "legend": _legend()},
+            "color": {**scale, "legend": legend_of()},
+            "shape": {**scale, "legend": legend_of()},
         }
     layers: list[Spec] = []
     for at, lo, hi in lines:
@@ -229,9 +228,9 @@ def curves(
                 "encoding": {"x": {"field": "lo", **x}, "x2": {"field": "hi"}},
             }
         )
-        layers.append(_line(at, x, "stated"))
+        layers.append(line_layer(at, x, "stated"))
     if reference is not None:
-        layers.append(_line(reference, y, "reference", "y"))
+        layers.append(line_layer(reference, y, "reference", "y"))
     across_x, up = {"field": "n", **x}, {"field": "value", **y}
     only_colour = {key: value for key, value in colour.items() if key == "color"}
     layers += [
@@ -241,7 +240,8 @@ def curves(
             "encoding": {"x": across_x, "y": {"field": "lo", **y}, "y2": {"field": "hi"}},
         },
         {
-            "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
+            # Hollow, so that of two points at one place both are seen.
+            "mark": {"type": "point", "size": 80, "strokeWidth": 2, "opacity": 1},
             "encoding": {
                 "x": across_x,
                 "y": up,
@@ -260,211 +260,7 @@ def curves(
                 "encoding": {"x": {"field": "n", **x}, "y": {"field": "at", **y}},
             }
         )
-    spec = _spec(text, rows, data, layers, 260, arms)
+    spec = spec_of(text, rows, data, layers, 260, arms)
     if names:
-        spec["usermeta"]["entry"] = _entry(names)
+        spec["usermeta"]["entry"] = entry_width(names)
     return spec
-
-
-def _axis(domain: tuple[float, float], title: str, *, log: bool = False, ticks: int = 4) -> Spec:
-    scale: Spec = {"domain": list(domain), "nice": False, "zero": False}
-    if log:
-        scale["type"] = "log"
-        del scale["zero"]
-    return {
-        "type": "quantitative",
-        "scale": scale,
-        "title": clean(title) if title else None,
-        "axis": {
-            "values": ticks_of(*domain, log=log, count=ticks),
-            "format": ",.10~r",
-            "labelOverlap": "greedy",
-        },
-    }
-
-
-def _data(rows: Sequence[Row], domain: tuple[float, float]) -> tuple[list[Spec], list[str]]:
-    """Data of rows, and their labels in order: wrapped, none twice."""
-    data: list[Spec] = []
-    keys: list[str] = []
-    for row in rows:
-        wrapped = "\n".join(lines_of(clean(row.label)))
-        names = (wrapped if n == 1 else f"{wrapped} ({n})" for n in count(1))
-        key = next(name for name in names if name not in keys)
-        keys.append(key)
-        # An end outside the axis, or none at all, reaches its edge.
-        lo = min(max(row.lo, domain[0]), domain[1]) if math.isfinite(row.lo) else domain[0]
-        hi = min(max(row.hi, domain[0]), domain[1]) if math.isfinite(row.hi) else domain[1]
-        datum: Spec = {
-            "row": key,
-            "value": round10(row.value),
-            "lo": round10(lo),
-            "hi": round10(hi),
-            "shown": clean(row.shown) if row.shown else short(row.value),
-            "tip": clean(
-                f"{row.label}: {digits(row.value, row.lo, row.hi)}{between(row.lo, row.hi)}"
-            ),
-        }
-        datum["arm"] = clean(row.arm) if row.arm else _NO_ARM
-        if row.marker is not None:
-            datum["marker"] = round10(row.marker)
-        data.append(datum)
-    return data, keys
-
-
-def _y(keys: Sequence[str]) -> Spec:
-    return {
-        "field": "row",
-        "type": "nominal",
-        "scale": {"domain": list(keys)},
-        "title": None,
-        "axis": {
-            "labelExpr": "split(datum.label, '\\n')",
-            "labelLimit": 180,
-            # The first of several lines would stand beside its row, and the others below.
-            "labelOffset": {
-                "condition": [
-                    {
-                        "test": f"length(split(datum.label, '\\n')) === {lines}",
-                        "value": -_LINE * (lines - 1) / 2,
-                    }
-                    for lines in range(2, MOST_LINES + 1)
-                ],
-                "value": 0,
-            },
-            "domain": False,
-            "ticks": False,
-            "grid": False,
-        },
-    }
-
-
-def _row_height(keys: Sequence[str]) -> int:
-    lines = max(key.count("\n") + 1 for key in keys)
-    return len(keys) * (_LINE * lines + 12)
-
-
-def _interval(keys: Sequence[str], x: Spec, style: str) -> Spec:
-    return {
-        "mark": {"type": "rule", "style": style, "clip": True},
-        "encoding": {
-            "y": _y(keys),
-            "x": {"field": "lo", **x},
-            "x2": {"field": "hi"},
-        },
-    }
-
-
-def _dots(keys: Sequence[str], x: Spec) -> Spec:
-    return {
-        "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1},
-        "encoding": {
-            "y": _y(keys),
-            "x": {"field": "value", **x},
-            "tooltip": {"field": "tip", "type": "nominal"},
-        },
-    }
-
-
-def _values(keys: Sequence[str]) -> Spec:
-    """The numbers themselves, in a column right of the plot."""
-    return {
-        "mark": {"type": "text", "align": "left", "dx": 8, "style": "number"},
-        "encoding": {
-            "y": _y(keys),
-            "x": {"value": "width"},
-            "text": {"field": "shown", "type": "nominal"},
-        },
-    }
-
-
-def _line(value: float, axis: Spec, style: str, channel: Literal["x", "y"] = "x") -> Spec:
-    return {
-        "data": {"values": [{"at": round10(value)}]},
-        "mark": {"type": "rule", "style": style},
-        "encoding": {channel: {"field": "at", **axis}},
-    }
-
-
-def _marks(keys: Sequence[str], x: Spec) -> Spec:
-    return {
-        "transform": [{"filter": "isValid(datum.marker)"}],
-        "mark": {"type": "tick", "style": "marker", "size": 25, "thickness": 3, "opacity": 1},
-        "encoding": {"y": _y(keys), "x": {"field": "marker", **x}},
-    }
-
-
-def _legend(symbol: str = "") -> Spec:
-    legend: Spec = {
-        "orient": "top",
-        "direction": "horizontal",
-        "title": None,
-        "labelLimit": 260,
-    }
-    if symbol:
-        legend["symbolType"] = symbol
-    return legend
-
-
-def _colours(rows: Sequence[Row]) -> Spec:
-    """Colour by arm, in the order of `usermeta`; empty where no row has one."""
-    names = [clean(row.arm) for row in rows if row.arm]
-    if not names:
-        return {}
-    if len(names) < len(rows):
-        names.append(_NO_ARM)
-    scale = {"domain": list(dict.fromkeys(names))}
-    return {"color": {"field": "arm", "type": "nominal", "scale": scale, "legend": None}}
-
-
-def _ranges(pairs: Sequence[tuple[str, str]]) -> Spec:
-    return {"light": [light for light, _ in pairs], "dark": [dark for _, dark in pairs]}
-
-
-def _entry(names: Sequence[str]) -> int:
-    """Width of a legend's entry, from which a page takes the number of columns."""
-    return round(max(map(len, names)) * _PIXELS) + 30
-
-
-def _spec(
-    text: Text,
-    rows: Sequence[Row],
-    data: Sequence[Spec],
-    layers: Sequence[Spec],
-    height: int,
-    arms: Sequence[str] = (),
-) -> Spec:
-    """The whole spec; `usermeta` has the colours of its categories for both schemes."""
-    index = palette([*arms, *(row.arm for row in rows if row.arm)])
-    used = list(dict.fromkeys(row.arm for row in rows if row.arm))
-    pairs = [(LIGHT[index[arm]], DARK[index[arm]]) for arm in used] or [ACCENT]
-    if used and any(not row.arm for row in rows):
-        # Rows of no arm come as one more category, after the arms.
-        pairs.append(PLAIN)
-    title: Spec = {"text": clean(text.title, 240)}
-    if text.subtitle:
-        title["subtitle"] = clean(text.subtitle, 400)
-    return {
-        "title": title,
-        "description": _described(text, rows),
-        "width": "container",
-        "height": height,
-        "autosize": {"type": "fit-x", "contains": "padding"},
-        "data": {"values": list(data)},
-        "layer": list(layers),
-        "usermeta": _ranges(pairs),
-    }
-
-
-def _described(text: Text, rows: Sequence[Row]) -> str:
-    """One sentence for readers who do not see the chart: what it shows, and its main numbers."""
-    head = clean(text.title, 240)
-    if text.axis:
-        head += f" ({clean(text.axis)})"
-    told = [
-        f"{clean(row.label)} {digits(row.value, row.lo, row.hi)}{between(row.lo, row.hi)}"
-        for row in kept(rows, 8)
-    ]
-    more = f"; {len(rows) - 8} more in the table" if len(rows) > 8 else ""
-    note = f" {text.subtitle}" if text.subtitle else ""
-    return clean(f"{head}: {'; '.join(told)}{more}.{note}", 900)

@@ -15,6 +15,7 @@ _SHOWN = {
     "B": ("GiB", 1 / GIB),
     "B/s": ("GB/s", 1e-9),
     "FLOP/s": ("TFLOP/s", 1e-12),
+    "FLOP": ("GFLOP", 1e-9),
 }
 """Unit inside -> unit printed and the factor."""
 

@@ -106,6 +106,13 @@ def test_no_two_colours_look_alike_to_anybody(colours: tuple[str, ...], vision: 
     assert apart.min() > 0.07
 
 
+def test_an_arm_has_the_same_hue_in_both_schemes() -> None:
+    for light, dark in zip(LIGHT, DARK, strict=True):
+        (_, a1, b1), (_, a2, b2) = (oklab(linear(colour)) for colour in (light, dark))
+        apart = math.degrees(abs(math.atan2(b1, a1) - math.atan2(b2, a2))) % 360
+        assert min(apart, 360 - apart) < 13.5, (light, dark)
+
+
 def test_an_arm_has_one_index_by_its_place_and_the_eleventh_starts_again() -> None:
     assert palette(["a", "b", "a"]) == {"a": 0, "b": 1}
     many = palette([str(n) for n in range(12)])

@@ -161,10 +161,10 @@ def test_a_latency_gap_shows_both_arms_and_the_floor() -> None:
         "gap_attribution",
         n("mean ITL, a", 0.0431, "s"),
         n("mean ITL, b", 0.0156, "s"),
-        n("gap", 0.0275, "s"),
+        n("difference", 0.0275, "s"),
         n("slots, a", 175),
         n("floor of a step, a", 0.0324, "s", definition="weights / bandwidth"),
-        n("least step-cost share", 0.61, lo=0.609, hi=0.613),
+        n("smallest share of the fall due to cheaper steps", 0.61, lo=0.609, hi=0.613),
         n("stay, a", 9.0, "s"),
         n("stay, b", 3.3, "s"),
     )
@@ -174,7 +174,7 @@ def test_a_latency_gap_shows_both_arms_and_the_floor() -> None:
     assert "marker" not in pair["data"]["values"][1]
     assert "32.4 ms (weights / bandwidth)" in pair["title"]["subtitle"]
     assert pair["usermeta"]["light"] == [LIGHT[1], LIGHT[2]]
-    assert rows(share) == {"least step-cost share": 61}
+    assert rows(share) == {"smallest share of the fall due to cheaper steps": 61}
     assert line_values(share, "stated") == [50]
     assert share["layer"][0]["encoding"]["x"]["scale"]["domain"][1] > 100
 
@@ -196,7 +196,9 @@ def test_a_throughput_gap_shows_the_split_and_the_share() -> None:
 
 
 def test_a_gap_without_arms_or_shares_falls_back_to_bars() -> None:
-    one = of("gap_attribution", n("mean TTFT, a", 1, "s"), n("gap", 0.5, "s"), n("b", 2, "s"))
+    one = of(
+        "gap_attribution", n("mean TTFT, a", 1, "s"), n("difference", 0.5, "s"), n("b", 2, "s")
+    )
     [spec] = charts.for_finding(one, ["a"])
     assert len(rows(spec)) == 2
     domain = spec["layer"][0]["encoding"]["color"]["scale"]["domain"]
@@ -218,9 +220,9 @@ def test_a_queue_shows_who_waits_and_what_that_forecasts() -> None:
     who, ttft = charts.for_finding(one, ["a"], {"concurrency": 10})
     pieces = who["layer"][0]["data"]["values"]
     assert [(p["part"], p["from"], p["to"]) for p in pieces] == [
-        ("running", 0, 8), ("waiting for a slot", 8, 9.8),
+        ("waiting for a slot", 0, 1.8), ("running", 1.8, 9.8),
     ]  # fmt: skip
-    assert who["usermeta"]["light"] == [SOFT[0], WAITING[0]]
+    assert who["usermeta"]["light"] == [WAITING[0], SOFT[0]]
     assert line_values(who, "stated") == [10]
     assert rows(ttft) == {"mean TTFT": 772, "forecast TTFT": 783, "prefill service": 74.7}
 
@@ -229,7 +231,7 @@ def test_without_a_prefill_time_the_two_stages_stand_for_it() -> None:
     one = of("queue_wait", n("waiting or in prefill", 0.2), n("past the first token", 9.8))
     [who] = charts.for_finding(one, ["a"])
     parts = [p["part"] for p in who["layer"][0]["data"]["values"]]
-    assert parts == ["past the first token", "waiting or in prefill"]
+    assert parts == ["waiting or in prefill", "past the first token"]
     assert line_values(who, "stated") == []
 
 
@@ -321,8 +323,9 @@ def test_a_claim_takes_the_table_of_the_one_it_repeats() -> None:
 floats = st.floats(allow_subnormal=False)
 names = st.sampled_from(
     ["value", "ratio", "x / y, a", "share of it", "mean ITL, a", "mean ITL, b", "floor, a", "room",
-     "running (S_hat)", "waiting", "forecast TTFT", "crossing", "crossing by model: z", "gap",
-     "t, a / b, 0 in flight", "t, a / b, 1 in flight", "t, a / b, 9 in flight", "one instance"]
+     "running (S_hat)", "waiting", "forecast TTFT", "crossing", "crossing by model: z",
+     "difference", "t, a / b, 0 in flight", "t, a / b, 1 in flight",
+     "t, a / b, 9 in flight", "one instance"]
 )  # fmt: skip
 
 
@@ -396,9 +399,12 @@ def test_load_curves_need_two_loads_of_an_arm() -> None:
     ]
     found_charts = charts.for_loads(study(*at), "chat")
     assert [spec["title"]["text"].partition(" against")[0] for spec in found_charts] == [
-        "Total throughput", "Mean ITL", "Mean TTFT",
+        "Total throughput", "Total throughput for each request in flight, chat", "Mean ITL",
+        "Mean TTFT",
     ]  # fmt: skip
-    itl = found_charts[1]
+    whole, each = (spec["data"]["values"][-1] for spec in found_charts[:2])
+    assert each["value"] == pytest.approx(whole["value"] / 32)
+    itl = found_charts[2]
     assert {datum["arm"] for datum in itl["data"]["values"]} == {"a"}
     first = itl["data"]["values"][0]
     assert (first["n"], first["lo"], first["hi"]) == (1, 43.05, 43.15)
@@ -414,7 +420,7 @@ def test_repeats_bring_the_interval_between_runs() -> None:
             run({"mean_ttft": 0.12}, arm="a", concurrency=n, file="y"),
         )
 
-    ttft = charts.for_loads(study(runs(1), runs(2)), "chat")[2]
+    ttft = charts.for_loads(study(runs(1), runs(2)), "chat")[3]
     assert ttft["data"]["values"][0]["lo"] < 100
 
 
@@ -425,3 +431,14 @@ def test_the_next_metric_of_a_group_stands_in() -> None:
     ]
     titles = [spec["title"]["text"] for spec in charts.for_loads(study(*cells), "chat")]
     assert any(title.startswith("Mean TPOT") for title in titles)
+
+
+def test_each_extrapolation_has_a_row_of_its_own() -> None:
+    ratios = [n(f"x, a / b, {load} in flight", 2 / load) for load in (1, 10, 32)]
+    models = [n("crossing by model: line", 48.3), n("crossing by model: stays", 48.9)]
+    none = n("no crossing by model: 2 x one instance", 64)
+    curve, each = charts.for_finding(of("crossover", *ratios, *models, none), ["a"])
+    assert len(curve["data"]["values"]) == 3
+    assert rows(each) == {"line": 48.3, "stays": 48.9}
+    assert line_values(each, "reference") == [32]
+    assert "2 x one instance: none up to 64." in each["title"]["subtitle"]

@@ -515,3 +515,22 @@ def test_of_a_ring_of_repeats_and_what_rests_on_it_each_is_named() -> None:
     found = judged([*ring, value("c")])
     assert [finding.id for finding in found.findings] == ["c"]
     assert [reason[:9] for reason in why(found)] == ["claim 'a'", "claim 'b'", "claim 'd'"]
+
+
+# ---- what stands beside a finding
+
+
+def test_a_claim_names_those_that_belong_beside_it() -> None:
+    found = judged([value("a", see=["b"]), value("b", "99")])
+    assert by_id(found)["a"].see == ("b",)
+    assert found.skipped == ()
+    lost = judged([value("a", see=["bb"]), value("b", "99")])
+    assert "names 'bb' in `see`, which is no claim; did you mean 'b'" in why(lost)[0]
+
+
+def test_a_check_that_does_not_bear_on_the_kind_is_set_aside_and_shown() -> None:
+    slow = cell("base", replace(run(arm="base"), requested_rate=1000.0))
+    [aside] = {o.code for o in failed_checks([slow], "magnitude", concerned=False)}
+    found = only([value()], slow)
+    assert {o.code for o in found.set_aside} == {aside}
+    assert aside not in {o.code for o in found.checks}

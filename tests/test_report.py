@@ -562,3 +562,33 @@ class TestLinksBelowOut:
         write({"a.md": "x"}, out)
         assert (tmp_path / "w").read_text() == "mine"
         assert (out / "a.md").read_text() == "x"
+
+
+def test_file_pages_print_what_was_read_and_sort_their_rows(shipped: dict[str, str]) -> None:
+    assert "| max num seqs 8 |" in shipped["files/writeup-study.toml.md"]
+    models = shipped["files/models.toml.md"]
+    assert "| FLOP a token 28.0 GFLOP |" in models
+    assert "KV bytes a token 163,840 B" in models
+    runs = shipped["files/writeup-parallelism_l4.csv.md"]
+    assert "Rows are counted from 1, the header left out." in runs
+    numbers = [int(n) for n in re.findall(r"<code>row (\d+)", runs)]
+    assert numbers == sorted(numbers)
+    assert "no number" not in "".join(v for k, v in shipped.items() if k.startswith("files/"))
+
+
+def test_suspect_runs_are_named_where_they_do_not_matter(shipped: dict[str, str]) -> None:
+    page = shipped["writeup/claims/itl-64-percent-less.md"]
+    assert "SA102 delivered-load" in page
+    assert "does not bear on a claim of this kind" in page
+    assert "NOT CHECKED" in shipped["quality.md"]
+
+
+def test_the_board_starts_with_a_few_sentences_and_no_title_stands_twice(
+    shipped: dict[str, str],
+) -> None:
+    index = shipped["index.md"]
+    assert index[: index.index("Each sentence below")].count("\n- <span") == 5
+    titles = re.findall(r"^\| <span[^|]*\| \[(.*?)\]\(", index, re.M)
+    study = [line for line in index.splitlines() if line.endswith("| writeup |")]
+    assert len(study) > 150
+    assert len(set(titles)) == len(titles) - 1  # one sentence of two studies

@@ -75,6 +75,25 @@ def test_every_chart_says_what_it_is() -> None:
         assert "a" in titles
 
 
+def test_a_number_beside_a_row_has_its_unit_and_the_digits_of_its_interval() -> None:
+    spec = bars([Row("a", 61.09, 60.89, 61.3), Row("b", 3, 3, 3)], Text("t", unit="%"))
+    assert [datum["shown"] for datum in spec["data"]["values"]] == ["61.1 %", "3 %"]
+
+
+def test_an_interval_too_narrow_to_be_seen_is_not_drawn() -> None:
+    [speck, wide] = bars([Row("a", 100, 99.9, 100.1), Row("b", 50, 40, 60)], TEXT)["data"]["values"]
+    assert (speck["lo"], speck["hi"]) == (100, 100)
+    assert (wide["lo"], wide["hi"]) == (40, 60)
+    assert "[99.9, 100.1]" in speck["tip"]
+
+
+def test_the_second_value_of_a_row_says_what_it_is() -> None:
+    row = Row("a", 2, 2, 2, marker=1)
+    spec = bars([row], Text("t", mark="floor"))
+    assert {"value": "floor"} in [layer["encoding"].get("text") for layer in spec["layer"]]
+    assert [layer["mark"]["type"] for layer in bars([row], TEXT)["layer"]].count("text") == 1
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_texts_never_become_expressions(name: str) -> None:
     for mine, plain in zip(one_of_each(name), one_of_each(), strict=True):
@@ -88,7 +107,7 @@ def test_a_dot_has_its_interval_and_a_reference() -> None:
         "rect", "rule", "rule", "point", "text",
     ]  # fmt: skip
     [datum] = spec["data"]["values"]
-    assert (datum["lo"], datum["value"], datum["hi"], datum["shown"]) == (2, 2.5, 3, "2.5")
+    assert (datum["lo"], datum["value"], datum["hi"], datum["shown"]) == (2, 2.5, 3, "2.50")
     scale = spec["layer"][0]["encoding"]["x"]["scale"]
     assert scale["type"] == "log"
     assert scale["domain"][0] < 0.9

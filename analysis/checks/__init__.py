@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from analysis.accounting import Ledger
 from analysis.dataset import Cell
-from analysis.model import STATUSES, Outcome, Status
+from analysis.model import STATUSES, Outcome, Status, Validity
 
 
 class Check(NamedTuple):
@@ -59,8 +59,8 @@ def by_run(outcomes: Iterable[Outcome]) -> dict[str, tuple[Outcome, ...]]:
     return {run: tuple(own) for run, own in found.items()}
 
 
-def verdict(outcomes: tuple[Outcome, ...]) -> Status:
-    """The worst status of a run's checks; VALID when none applied or all passed."""
+def verdict(outcomes: tuple[Outcome, ...]) -> Validity:
+    """The worst status of a run's checks; NOT CHECKED where none applied."""
     found = [outcome.status for outcome in outcomes]
-    worst: Status = max(found, key=STATUSES.index, default="VALID")
-    return "VALID" if worst == "NOT APPLICABLE" else worst
+    worst: Status = max(found, key=STATUSES.index, default="NOT APPLICABLE")
+    return "NOT CHECKED" if worst == "NOT APPLICABLE" else worst

@@ -39,6 +39,8 @@ class ClaimBase(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """The study whose data is meant, where it is not the claim's own."""
     reads: str = ""
     """How a vague word is read ("slightly: at most 10 %"); shown as an assumption."""
+    see: tuple[str, ...] = ()
+    """Ids of claims that a reader of this one should know: the same sentence's other half."""
 
 
 class Repeat(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""The causes that `gap_attribution` can bound from means, one function a metric.
+"""The causes that `gap_attribution` can bound from means: of a throughput, a TTFT, and KV pooling.
 
 Each returns a verdict, its reasons and the numbers behind them; the kind's own page (the docstring
 of `gap_attribution`) states the identities.
@@ -15,165 +15,17 @@ from scipy import stats as sps
 
 from analysis.accounting import Ledger
 from analysis.capacity import capacity, queue_in_sight
-from analysis.claims._common import moved
-from analysis.claims._waiting import SPARE, room_word, slot_queue, spare
+from analysis.claims._waiting import SPARE, slot_queue, spare
 from analysis.dataset import Cell
 from analysis.evidence import BadClaim, Evidence, Missing
-from analysis.floor import least_step_cost_share, step_floor
 from analysis.model import Estimate, Verdict
 from analysis.quantity import Quantity
 from analysis.stats import CONFIDENCE
-from analysis.wording import percent, plural, show, span
+from analysis.wording import percent, show, span
 
 Cause = Literal["headroom", "queue", "step_cost", "batch", "stay", "kv_pool", "prefill", "idle"]
 
 Result = tuple[Verdict, tuple[str, ...], tuple[Estimate, ...]]
-
-
-def token_gaps(cause: Cause, base: Cell, treat: Cell, before: Quantity, after: Quantity) -> Result:
-    """ITL or TPOT: step cost against skipped steps."""
-    if cause not in ("headroom", "queue", "step_cost", "batch", "idle"):
-        raise BadClaim(
-            f"gives cause {cause!r} for a token gap; expected headroom, queue, step_cost, batch "
-            "or idle"
-        )
-    fall = before - after
-    numbers: list[Estimate] = [fall.estimate("gap", "baseline - treatment")]
-    reasons: list[str] = []
-    # Preemption lengthens the gaps of the slower arm; in the other it would only hide some.
-    slower = treat if fall.hi < 0 else base
-    room_there = capacity(slower)
-    slots = room_there.slots if room_there.kv_slots is not None else None
-    n = float(base.concurrency or 0)
-    excluded = spare(slower) is True
-    if slots is not None:
-        numbers.append(
-            slots.estimate(
-                f"{room_word(slower)}, {slower.arm.name}",
-                "KV tokens / (prompt + output tokens), or a stated max_num_seqs below",
-            )
-        )
-    share = None
-    floor = step_floor(base)
-    if floor is not None and fall.lo > 0:
-        share = least_step_cost_share(floor, before, after)
-        numbers.append(
-            floor.weights.estimate(
-                "floor of a step, " + base.arm.name, "weights read / memory bandwidth"
-            )
-        )
-        numbers.append(
-            share.estimate("least step-cost share", "(floor of the baseline - treatment) / gap")
-        )
-    numbers.extend(_stay_numbers(base, treat))
-    step_text = ""
-    if share is not None and floor is not None and share.lo > 0.01:
-        step_text = (
-            f"at least {percent(share.lo, 0)} of the fall of {span(fall)} must be cheaper "
-            f"steps: reading the weights alone takes {show(floor.weights.value, 's')} a "
-            f"step in {base.arm.name}, and {treat.arm.name} is at "
-            f"{show(after.value, 's')}"
-        )
-    waiting = (
-        "a request waiting for its first token has no gap between tokens, so waiting is "
-        "0 % of the gap"
-    )
-    if cause == "idle":
-        return (*_idle(share, step_text), tuple(numbers))
-    most = _most_waiting(base, treat)
-    if excluded and slots is not None:
-        room = (
-            f"preemption is out: {show(slots.value)} {room_word(slower)} for {n:g} requests in "
-            f"flight, {slots.value / n:.0f} times as many"
-        )
-        if cause == "batch":
-            verdict: Verdict
-            verdict, words = _smaller_batch(base, treat)
-            reasons.append(f"The gap of {span(fall)} is the time of a step ({room}); {words}.")
-        elif cause == "step_cost":
-            verdict = "supported"
-            reasons.append(f"The gap of {span(fall)} is the time of a step: {waiting}, and {room}.")
-        else:
-            verdict = "refuted"
-            reasons.append(f"Not {cause}: {waiting}, and {room}.")
-        reasons.extend([f"{step_text[:1].upper()}{step_text[1:]}."] if step_text else [])
-    elif cause != "batch" and share is not None and share.lo > 0.5:
-        verdict = "supported" if cause == "step_cost" else "refuted"
-        reasons.append(f"Mostly step cost: {step_text}.")
-        reasons.append("Preemption cannot be excluded from means for the rest.")
-    else:
-        verdict = "inconclusive"
-        why = (
-            "no start-up log gives the KV cache"
-            if slots is None
-            else f"{show(slots.value)} {room_word(slower)} for {n:g} in flight leave no margin"
-        )
-        reasons.append(f"Not settled: {waiting}, but preemption cannot be excluded ({why}).")
-        reasons.extend([f"{step_text[:1].upper()}{step_text[1:]}."] if step_text else [])
-    if most:
-        reasons.append(most)
-    return verdict, tuple(reasons), tuple(numbers)
-
-
-def _idle(share: Quantity | None, step_text: str) -> tuple[Verdict, tuple[str, ...]]:
-    """Time in which the GPU has nothing to do: no more than what the floor leaves of the fall."""
-    if share is None:
-        return "inconclusive", (
-            "Without GPU, model size and a fall in the gap no floor bounds the idle time; a "
-            "profiler trace would show it.",
-        )
-    most = 1 - share.value
-    if share.lo > 0.5:
-        head = f"Idle time can be at most {percent(most, 0)} of the fall: {step_text}."
-        return "refuted", (head,)
-    return "inconclusive", (
-        f"Idle time can be up to {percent(most, 0)} of the fall; a profiler trace would show it.",
-    )
-
-
-def _smaller_batch(base: Cell, treat: Cell) -> tuple[Verdict, str]:
-    """Whether the treatment runs fewer requests at once, and whether anything else moved."""
-    before, after = base.account("l_decode"), treat.account("l_decode")
-    if before is None or after is None:
-        return "inconclusive", "how many requests ran at once does not follow from these files"
-    text = (
-        f"{span(before)} requests ran at once in {base.arm.name}, {span(after)} in {treat.arm.name}"
-    )
-    if after.lo >= before.hi:
-        return "refuted", f"the batch did not get smaller: {text}"
-    if after.hi >= before.lo:
-        return "inconclusive", f"the batch is equal within rounding: {text}"
-    others = moved(base.arm, treat.arm, besides=("max_num_seqs",))
-    if others:
-        return "inconclusive", f"{text}, but {plural(len(others), 'other field')} moved as well"
-    return "supported", text
-
-
-def _stay_numbers(base: Cell, treat: Cell) -> list[Estimate]:
-    numbers = []
-    for cell in (base, treat):
-        for name, label in (("stay", "stay"), ("in_flight", "requests in flight")):
-            found = cell.account(name)
-            if found is not None:
-                numbers.append(found.estimate(f"{label}, {cell.arm.name}"))
-    return numbers
-
-
-def _most_waiting(base: Cell, treat: Cell) -> str:
-    """How much of the gap in stay could be waiting before the first token."""
-    stay_b, stay_t = base.account("stay"), treat.account("stay")
-    first_b, first_t = base.account("ttft"), treat.account("ttft")
-    if stay_b is None or stay_t is None or first_b is None or first_t is None:
-        return ""
-    gap = stay_b - stay_t
-    if gap.lo <= 0:
-        return ""
-    most, likely = (first_b / gap).value, ((first_b - first_t) / gap).value
-    return (
-        f"Of the fall in the stay ({span(stay_b)} to {span(stay_t)}) waiting before the first "
-        f"token is at most {percent(most)}, and {percent(max(0.0, likely))} if the prefill of "
-        f"{treat.arm.name} is not slower."
-    )
 
 
 def throughput(ev: Evidence, cause: Cause, base: Cell, treat: Cell) -> Result:
@@ -292,7 +144,7 @@ def first_token(cause: Cause, base: Cell, treat: Cell, before: Quantity, after: 
     if cause not in ("queue", "headroom", "prefill"):
         raise BadClaim(f"gives cause {cause!r} for TTFT; expected queue, headroom or prefill")
     fall = before - after
-    numbers = (fall.estimate("gap", "baseline - treatment"),)
+    numbers = (fall.estimate("difference", "baseline - treatment"),)
     slower, faster = (base, treat) if fall.value > 0 else (treat, base)
     limited = _limit_below_load(slower)
     prefill = faster.account("ttft")

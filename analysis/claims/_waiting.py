@@ -53,6 +53,9 @@ def unstated_limits(*cells: Cell) -> tuple[str, ...]:
 TOLERANCE = 0.10
 """A forecast within this share of the TTFT seen counts as met."""
 
+NEAR = 0.5
+"""Requests by which those that run may miss the slots that are said to limit them."""
+
 QUEUE = 0.5
 """Requests that wait on average before one speaks of a queue."""
 
@@ -80,24 +83,27 @@ def slot_queue(
         queued.estimate("waiting", "L - S_hat"),
         forecast.estimate("forecast TTFT", "(L - slots) / X + prefill"),
         prefill.estimate("prefill service", f"mean TTFT of {reference}"),
+        wait.estimate("waiting's share of the TTFT", "1 - prefill service / mean TTFT"),
     ]
+    full = slots.value - NEAR < seen.lo and seen.hi < slots.value + NEAR
+    forecast_met = met.lo >= 1 - TOLERANCE and met.hi <= 1 + TOLERANCE
+    near = f" ({'within' if full else 'not within'} {NEAR:g} of them)"
     body = (
-        f"{span(seen)} requests run where {show(slots.value)} slots are said to limit; "
+        f"{span(seen)} requests run where {show(slots.value)} slots are said to limit{near}; "
         f"{span(queued)} wait"
     )
     test = (
         f"A server with {show(slots.value)} slots would show a TTFT of {span(forecast)}; seen "
-        f"is {span(ttft)} ({percent(abs(off))} {'less' if off > 0 else 'more'})"
+        f"is {span(ttft)} ({percent(abs(off))} {'less' if off > 0 else 'more'}, "
+        f"{'within' if forecast_met else 'not within'} the allowed {percent(TOLERANCE, 0)})"
     )
-    full = slots.value - 0.5 < seen.lo and seen.hi < slots.value + 0.5
-    forecast_met = met.lo >= 1 - TOLERANCE and met.hi <= 1 + TOLERANCE
     if full and queued.lo >= QUEUE and forecast_met and wait.lo > 0.5:
         head = (
             f"Waiting for one of {show(slots.value)} slots is {percent(wait.value, 0)} of the "
             f"TTFT: {body}."
         )
         return "supported", (head, f"{test}."), numbers
-    if queued.hi < QUEUE or seen.lo > slots.value + 0.5:
+    if queued.hi < QUEUE or seen.lo > slots.value + NEAR:
         return "refuted", (f"No queue for {show(slots.value)} slots: {body}.", f"{test}."), numbers
     if wait.hi < 0.5:
         head = f"At most {percent(max(0.0, wait.hi), 0)} of the TTFT is waiting for a slot"

@@ -4,7 +4,8 @@ Inside the measured loads a crossing is a change of sign and gets an interval: t
 possible when the ratio at either load moves within its rounding and within what runs vary (the 95 %
 interval between repeats, or of single runs the spread seen elsewhere). Beyond them it is not
 identified unless several models agree; their range is printed with the runs that would
-settle it. The claim is judged on the range it names, else on the range that was measured.
+settle it. The claim is judged on the range it names. One that names none is judged on the measured
+loads, and stays inconclusive where they show no crossing and some model crosses beyond them.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from dataclasses import replace
 
 from analysis.claims import ClaimBase
 from analysis.claims._common import Contrast, contrast, differences
-from analysis.crossover import crossings, forecasts, points
+from analysis.crossover import Crossing, Forecast, Point, crossings, forecasts, points
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Missing
 from analysis.metrics import label_of
 from analysis.model import Estimate, Verdict
 from analysis.stats import LEAST_RUN_SD, difference_tips_at, plausible_sd
-from analysis.wording import digits, listing
+from analysis.wording import digits, listing, percent, plural
 
 
 class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -72,6 +73,12 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         for row in rows
     ]
     reasons: list[str] = []
+    unit = ev.study.loads(claim.instance, claim.workload) if claim.instance else ()
+    if claim.instance:
+        ev.arm(claim.instance)
+    beyond = forecasts(first, second, claim.metric, unit, second_arm.spec.replicas)
+    # Whether loads that were not measured leave the claim open.
+    outside = False
     if found:
         for c in found:
             reasons.append(
@@ -120,46 +127,34 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             else f"Nothing was measured within [{lo}, {hi}]"
         )
         reasons.append(f"{where}: {label} of {claim.first} over {claim.second} is {ratios}.")
-        covered = low <= lo and hi <= high
-        if claim.crosses:
-            verdict = "refuted" if claim.within and covered and not undecided else "inconclusive"
-        else:
-            verdict = "supported" if covered and not undecided else "inconclusive"
         if undecided:
             reasons.append(
                 f"At {listing(undecided)} in flight the arms are within rounding or "
                 "run-to-run noise."
             )
-    unit = ev.study.loads(claim.instance, claim.workload) if claim.instance else ()
-    if claim.instance:
-        ev.arm(claim.instance)
-    beyond = forecasts(first, second, claim.metric, unit, second_arm.spec.replicas)
+        # Without a limit, what the models say beyond the runs can leave the answer open.
+        no_limit = claim.within is None and (claim.crosses or any(f.at for f in beyond))
+        outside = no_limit or lo < low or high < hi
+        verdict = "refuted" if claim.crosses else "supported"
+        if undecided or outside:
+            verdict = "inconclusive"
+        else:
+            reasons.extend(_single_runs(clear))
     text, loads = _beyond(beyond, high)
-    reasons.append(text)
+    # What leaves the claim open stands first.
+    reasons.insert(0 if outside and claim.within is None else len(reasons), text)
     replicas = max(first_arm.spec.replicas, second_arm.spec.replicas)
     if low < replicas:
         works = "works" if low == 1 else "work"
         reasons.append(f"At {low} in flight only {low} of {replicas} replicas {works}.")
-    numbers += [
-        Estimate(
-            f"crossing by model: {f.model}",
-            f.at,
-            f.at,
-            f.at,
-            "",
-            "extrapolated",
-            "beyond the measured loads",
-        )
-        for f in beyond
-        if f.at
-    ]
+    numbers += [_by_model(f) for f in beyond]
     cells = tuple(cell for pair in pairs for cell in pair)
     return Judgement(
         verdict,
         tuple(reasons),
         tuple(numbers),
         confounds=tuple(dict.fromkeys(d for a, b in pairs for d in differences(a, b))),
-        flips="runs at higher loads, or repeats that turn a sign",
+        flips=_flips(found, verdict, outside, rows),
         cells=cells,
         experiment=Experiment((claim.first, claim.second), (claim.workload,), loads),
     )
@@ -187,17 +182,50 @@ def _signs_differ(clear: Sequence[Contrast]) -> bool:
     return {"higher", "lower"} <= {found.direction for found in clear}
 
 
-def _beyond(found: tuple, high: int) -> tuple[str, tuple[int, ...]]:  # type: ignore[type-arg]
+def _single_runs(clear: Sequence[Contrast]) -> tuple[str, ...]:
+    """The spread at which the closest of single runs would turn."""
+    alone = [found for found in clear if not found.comparison.repeated]
+    if not alone:
+        return ()
+    sd = min(difference_tips_at(found.ratio.value) for found in alone)
+    return (
+        f"Single runs: which arm leads at each load stands while the run-to-run sd is below "
+        f"{percent(sd, 2)}.",
+    )
+
+
+def _flips(
+    found: Sequence[Crossing], verdict: Verdict, outside: bool, rows: Sequence[Point]
+) -> str:
+    """What would change the verdict: at the measured loads, or beyond them."""
+    if outside:
+        return f"runs beyond {rows[-1].n} in flight that show the crossing, or that there is none"
+    loads = [n for c in found for n in (c.below, c.above)] or [row.n for row in rows]
+    verb = "settle" if verdict == "inconclusive" else "turn"
+    return f"repeats at {listing(dict.fromkeys(loads), 'or')} in flight that {verb} the sign"
+
+
+def _by_model(found: Forecast) -> Estimate:
+    """What one model says, one that does not cross included."""
+    at = found.up_to if found.at is None else found.at
+    name = "no crossing by model" if found.at is None else "crossing by model"
+    what = "none up to this load" if found.at is None else "beyond the measured loads"
+    return Estimate(f"{name}: {found.model}", at, at, at, "", "extrapolated", what)
+
+
+def _beyond(found: Sequence[Forecast], high: int) -> tuple[str, tuple[int, ...]]:
     """What the models say beyond the highest load, and the loads that would settle it."""
     at = sorted(f.at for f in found if f.at is not None)
     loads = tuple(round(high * k / 2) for k in (3, 4, 6))
     none = [f.model for f in found if f.at is None]
+    head, measure = f"Not measured beyond {high}", f"Measure both at {listing(loads)}."
     if not at:
-        return (
-            f"Beyond {high}: not identified; none of {len(found)} models crosses. Measure both "
-            f"at {listing(loads)}."
-        ), loads
-    says = f"{len(at)} of {len(found)} models cross between {digits(at[0])} and {digits(at[-1])}"
+        return f"{head}; none of {plural(len(found), 'extrapolation')} crosses. {measure}", loads
+    ends = listing(dict.fromkeys(f"{end:.0f}" for end in (at[0], at[-1])), "to")
+    says = (
+        f"{len(at)} of {plural(len(found), 'extrapolation')} "
+        f"{'crosses' if len(at) == 1 else 'cross'} at {ends}"
+    )
     if none:
-        says += f", {len(none)} ({listing(none)}) {'does' if len(none) == 1 else 'do'} not"
-    return f"Beyond {high}: not identified; {says}. Measure both at {listing(loads)}.", loads
+        says += f"; {len(none)} ({listing(none)}) {'does' if len(none) == 1 else 'do'} not"
+    return f"{head}. {says}. {measure}", loads

@@ -26,6 +26,11 @@ ACTIVATIONS = 2.3 * 2.0**30
 0.92 x memory - weights - KV cache is 2.15 to 2.32 GiB in the start-up logs of a 14B model.
 """
 
+BOX_LESS, BOX_MORE = 0.98, 1.07
+"""Of the GiB that a driver shows: the sizes that a box may state for it."""
+GB_OFF = 0.02
+"""Share by which a size in GB may be off."""
+
 
 class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Keys of a fit claim."""
@@ -88,13 +93,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         worst,
         tuple(f"{text}." for _, text in parts),
         tuple(numbers),
-        assumptions=(
-            f"vLLM uses {percent(UTILISATION, 0)} of the memory and keeps "
-            f"{show(ACTIVATIONS, 'B')} of it for activations"
-            + (f", once for each of the {len(claim.models)} models" if claim.models[1:] else ""),
-        )
-        if claim.models
-        else (),
+        assumptions=_allowed(claim),
         flips="another memory size, model size or KV cache",
     )
 
@@ -120,12 +119,33 @@ def _memory(claim: Claim, gpu: Gpu, numbers: list[Estimate]) -> tuple[Verdict, s
         )
     )
     # Cards are sold in rounded sizes: a driver shows up to 7 % fewer GiB than the box says GB.
-    right = 0.98 * gib <= target.value <= 1.07 * gib or (
-        0.98 <= target.value / (gpu.memory_bytes / 1e9) <= 1.02
-    )
+    gb = gpu.memory_bytes / 1e9
+    as_gib = BOX_LESS * gib <= target.value <= BOX_MORE * gib
+    as_gb = 1 - GB_OFF <= target.value / gb <= 1 + GB_OFF
     return _yes(
-        right, f"{gpu.name} has {show(gpu.memory_bytes, 'B')}, the sentence says {claim.memory} GB"
+        as_gib or as_gb,
+        f"{gpu.name} has {show(gpu.memory_bytes, 'B')}, which is {gb:.1f} GB; the sentence says "
+        f"{claim.memory} GB, {percent(abs(target.value / gib - 1))} "
+        f"{'more' if target.value >= gib else 'less'} than the GiB",
     )
+
+
+def _allowed(claim: Claim) -> tuple[str, ...]:
+    """What the verdict takes for granted."""
+    found = []
+    if claim.models:
+        found.append(
+            f"vLLM uses {percent(UTILISATION, 0)} of the memory and keeps "
+            f"{show(ACTIVATIONS, 'B')} of it for activations"
+            + (f", once for each of the {len(claim.models)} models" if claim.models[1:] else "")
+        )
+    if claim.memory:
+        less, more, off = (percent(share, 0) for share in (1 - BOX_LESS, BOX_MORE - 1, GB_OFF))
+        found.append(
+            f"a stated size may lie {less} below to {more} above the card's GiB, since cards are "
+            f"sold in rounded sizes, or within {off} of its GB (1 GiB is 1.0737 GB)"
+        )
+    return tuple(found)
 
 
 def _sizes(claim: Claim, ev: Evidence, gpu: Gpu, numbers: list[Estimate]) -> tuple[Verdict, str]:

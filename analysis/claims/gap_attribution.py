@@ -1,6 +1,6 @@
 """Why a latency or throughput differs between two arms: the cause that the sentence names.
 
-A waiting request has no gap before its first token, so a queue acts on TTFT and never on ITL;
+A waiting request has produced no tokens, so a queue acts on TTFT and never on ITL;
 ITL rises through waiting only when running requests are preempted. From means alone (levels P
 and S) this bounds each cause:
 
@@ -22,14 +22,9 @@ and S) this bounds each cause:
 from __future__ import annotations
 
 from analysis.claims import ClaimBase
-from analysis.claims._causes import (
-    Cause,
-    first_token,
-    pool,
-    throughput,
-    token_gaps,
-)
+from analysis.claims._causes import Cause, first_token, pool, throughput
 from analysis.claims._common import contrast, contrast_text, differences
+from analysis.claims._token_gaps import token_gaps
 from analysis.claims._waiting import unstated_limits
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement
 from analysis.metrics import label_of, metric_of
@@ -47,7 +42,7 @@ class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 def judge(claim: Claim, ev: Evidence) -> Judgement:
-    """Bound the named cause's share of the gap."""
+    """Bound the named cause's share of the difference."""
     base = ev.cell(claim.baseline, claim.workload, claim.concurrency)
     treat = ev.cell(claim.treatment, claim.workload, claim.concurrency)
     metric = metric_of(claim.metric)
@@ -58,7 +53,9 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     elif metric is not None and metric.name.endswith("throughput"):
         verdict, reasons, numbers = throughput(ev, claim.cause, base, treat)
     elif metric is not None and metric.name in ("itl", "tpot"):
-        verdict, reasons, numbers = token_gaps(claim.cause, base, treat, before, after)
+        verdict, reasons, numbers = token_gaps(
+            claim.cause, base, treat, before, after, metric.name.upper()
+        )
     elif metric is not None and metric.name == "ttft":
         verdict, reasons, numbers = first_token(claim.cause, base, treat, before, after)
     else:
@@ -66,12 +63,12 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             f"attributes {claim.metric}; a cause can be tested for ITL, TPOT, TTFT and throughputs"
         )
     if verdict in ("supported", "refuted") and claim.cause != "kv_pool":
-        gap = contrast(ev, base, treat, claim.metric)
-        if gap.direction == "undecided":
+        found = contrast(ev, base, treat, claim.metric)
+        if found.direction == "undecided":
             # Nothing follows about the cause of what may not be there.
-            words = contrast_text(gap, claim.baseline, claim.treatment)
+            words = contrast_text(found, claim.baseline, claim.treatment)
             verdict = "inconclusive"
-            reasons = (f"There may be no gap to explain: {words}.", *reasons)
+            reasons = (f"There may be no difference to explain: {words}.", *reasons)
     numbers = (
         *(
             shown
@@ -97,11 +94,11 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
 _FLIPS = {
     "headroom": "preemptions in the baseline (a server counter above 0), or KV slots below the "
     "requests in flight",
-    "queue": "server queue times that make up most of the gap",
+    "queue": "server queue times that make up most of the difference",
     "step_cost": "equal engine step times in both arms",
     "batch": "requests in flight that differ by most of the throughput ratio",
     "stay": "equal stays in both arms",
     "kv_pool": "KV slots near the requests in flight in either arm",
-    "idle": "a profiler trace in which the GPU idles for most of the gap",
-    "prefill": "server prefill times that make up most of the gap",
+    "idle": "a profiler trace in which the GPU idles for most of the difference",
+    "prefill": "server prefill times that make up most of the difference",
 }

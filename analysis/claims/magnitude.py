@@ -88,6 +88,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         )
         for reading in readings
     )
+    reasons.extend(_other_base(claim, ev))
     reasons.extend(_noise(claim, ev))
     confounds: tuple[str, ...] = ()
     arms = tuple(dict.fromkeys(cell.arm for cell in cells))
@@ -366,6 +367,28 @@ def _both_bases(claim: Claim, against: _Reading, of: _Reading) -> str:
         f"{_size(claim, of.observed, target)} of itself, and the bases disagree on "
         f'{_number(claim)}; set base = "against" or "of".'
     )
+
+
+def _other_base(claim: Claim, ev: Evidence) -> list[str]:
+    """The same change taken of the other figure, where that prints as another number."""
+    if not claim.base or claim.measure != "percent" or claim.against is None:
+        return []
+    here, there = (
+        _observed(claim, ev, base)
+        for base in (claim.base, "of" if claim.base == "against" else "against")
+    )
+    target = stated(claim.stated, _unit(claim))
+    places = _places(claim)
+    if not there.finite or rounded(abs(here.value) * 100, places) == rounded(
+        abs(there.value) * 100, places
+    ):
+        return []
+    of, against = describe(claim.of), describe(claim.against)
+    text = f"Of {of if claim.base == 'against' else against} the same difference is "
+    text += _size(claim, there, target)
+    if rounded(abs(there.value) * 100, places) == rounded(abs(target.value) * 100, places):
+        text += ": that is the stated number"
+    return [f"{text}."]
 
 
 def _size(claim: Claim, observed: Quantity, target: Quantity) -> str:

@@ -15,10 +15,10 @@ from typing import Literal
 from analysis.capacity import FULL, capacity
 from analysis.claims import ClaimBase
 from analysis.claims._common import moved
-from analysis.claims._waiting import slot_queue, spare
+from analysis.claims._waiting import NEAR, slot_queue, spare
 from analysis.dataset import Cell
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Missing
-from analysis.model import Figure, Verdict
+from analysis.model import Estimate, Figure, Verdict
 from analysis.quantity import Quantity, constant, quantity
 from analysis.wording import percent, plural, show, span
 
@@ -52,7 +52,8 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         decode.estimate("past the first token", "X x ITL x (output tokens - 1)"),
         ttft.estimate("mean TTFT"),
     ]
-    warnings = _length_warnings(ev, cell)
+    flow = _implied_flow(ev, cell)
+    warnings = () if flow is None else _length_warnings(ev, cell, flow)
     if not claim.reference:
         verdict, reasons = _bounds(claim, slots, first, decode)
         cells: tuple[Cell, ...] = (cell,)
@@ -79,8 +80,18 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         if len(confounds) > 0 and verdict == "supported":
             reasons = (
                 *reasons,
-                f"{plural(len(confounds), 'other field')} moved too; that the wait is one "
-                "for slots is settled by counting, not by the comparison.",
+                f"{plural(len(confounds), 'other setting')} changed, but the slot count alone "
+                "identifies the wait.",
+            )
+        if warnings and flow is not None:
+            corrected = _corrected(cell, flow, prefill)
+            numbers += corrected
+            run, wait = (span(number) for number in corrected)
+            reasons = (
+                reasons[0],
+                "These intervals are rounding only: with the output length that the other runs "
+                f"imply, {run} run and {wait} wait.",
+                *reasons[1:],
             )
     return Judgement(
         verdict,
@@ -98,7 +109,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             ),
         ),
         confounds=confounds,
-        flips="a server queue-time histogram near zero, or a running count above the limit",
+        flips=_flips(verdict, slots),
         cells=cells,
         experiment=Experiment(
             (claim.arm, *((claim.reference,) if claim.reference else ())),
@@ -148,10 +159,24 @@ def _bounds(
     )
 
 
-def _length_warnings(ev: Evidence, cell: Cell) -> tuple[str, ...]:
-    """Borrowed output lengths against what Little's law implies from the other closed loops."""
+def _flips(verdict: Verdict, slots: Quantity | None) -> str:
+    """What a server's own counters would have to show."""
+    if verdict == "refuted":
+        return "a server queue-time histogram that holds most of the TTFT"
+    limit = "the limit" if slots is None else show(slots.value)
+    return (
+        "a server queue-time histogram near zero, or a running count more than "
+        f"{NEAR:g} away from {limit}"
+    )
+
+
+def _implied_flow(ev: Evidence, cell: Cell) -> Quantity | None:
+    """Request throughput by Little's law, where output lengths are borrowed and look wrong.
+
+    L = X (TTFT - ITL) + ITL x output throughput, solved for X at the fill of the other runs.
+    """
     if not cell.borrows or cell.concurrency is None:
-        return ()
+        return None
     own = [
         found.value / other.concurrency
         for other in ev.study.cells
@@ -164,16 +189,41 @@ def _length_warnings(ev: Evidence, cell: Cell) -> tuple[str, ...]:
     out_tps, itl = cell.metric("output_throughput"), cell.metric("mean_itl")
     ttft, out = cell.account("ttft"), cell.account("mean_output_tokens")
     if not own or out_tps is None or itl is None or ttft is None or out is None:
-        return ()
+        return None
     fill = statistics.median(own) * cell.concurrency
-    # L = X (TTFT - ITL) + ITL x output throughput, solved for X at the fill of the other rows.
-    x = (fill - itl.value * out_tps.value) / (ttft.value - itl.value)
-    if x <= 0 or abs(out.value * x / out_tps.value - 1) < _ODD_LENGTH:
-        return ()
-    off = out.value * x / out_tps.value - 1
+    x = ((itl * out_tps * -1.0 + fill) / (ttft - itl)).as_unit("1/s")
+    if x.value <= 0 or abs(out.value * x.value / out_tps.value - 1) < _ODD_LENGTH:
+        return None
+    return x
+
+
+def _length_warnings(ev: Evidence, cell: Cell, flow: Quantity) -> tuple[str, ...]:
+    """Borrowed output lengths against what Little's law implies."""
+    out, out_tps = ev.account(cell, "mean_output_tokens"), ev.need(cell, "output_throughput")
+    ttft, itl = ev.account(cell, "ttft"), ev.need(cell, "mean_itl")
+    off = out.value * flow.value / out_tps.value - 1
+    fill = flow.value * (ttft.value - itl.value) + itl.value * out_tps.value
     in_flight = cell.account("in_flight")
     return (
         f"the assumed {show(out.value)} output tokens look {percent(abs(off), 0)} "
         f"{'high' if off > 0 else 'low'} here: they give {span(in_flight) if in_flight else '?'} "
         f"requests in flight where other runs of this workload fill {show(fill)}",
     )
+
+
+def _corrected(cell: Cell, flow: Quantity, prefill: Quantity) -> list[Estimate]:
+    """Who runs and who waits at the throughput that Little's law implies."""
+    out_tps, itl, ttft = (
+        cell.metric("output_throughput"),
+        cell.metric("mean_itl"),
+        cell.account("ttft"),
+    )
+    if out_tps is None or itl is None or ttft is None:
+        return []
+    run = (itl * out_tps + flow * (prefill - itl)).as_unit("")
+    wait = (flow * (ttft - prefill)).as_unit("")
+    how = "X from the requests in flight of the workload's other runs"
+    return [
+        run.estimate("running, output length corrected", how),
+        wait.estimate("waiting, output length corrected", how),
+    ]

@@ -12,7 +12,7 @@ import pytest
 from analysis import checks as package
 from analysis.checks import Check, check_cell, checks, verdict
 from analysis.claims import kinds
-from analysis.model import STATUSES, Outcome, Status
+from analysis.model import STATUSES, Outcome, Status, Validity
 from tests.builders import cell, run
 
 FOLDER = Path(inspect.getfile(package)).parent
@@ -87,12 +87,12 @@ def test_a_cell_is_checked_run_by_run_and_every_outcome_names_its_run() -> None:
 @pytest.mark.parametrize(
     ("statuses", "worst"),
     [
-        ((), "VALID"),
-        (("NOT APPLICABLE",), "VALID"),
+        ((), "NOT CHECKED"),
+        (("NOT APPLICABLE",), "NOT CHECKED"),
         (("NOT APPLICABLE", "VALID"), "VALID"),
         (("VALID", "SUSPECT", "VALID"), "SUSPECT"),
         (("SUSPECT", "INVALID", "VALID"), "INVALID"),
     ],
 )
-def test_a_run_is_as_good_as_its_worst_check(statuses: tuple[Status, ...], worst: Status) -> None:
+def test_a_run_is_as_good_as_its_worst_check(statuses: tuple[Status, ...], worst: Validity) -> None:
     assert verdict(tuple(Outcome("SA1", "n", status, "r") for status in statuses)) == worst

@@ -146,14 +146,32 @@ def test_an_equal_figure_between_two_signs_is_the_crossing() -> None:
 
 def test_no_change_of_sign_at_clearly_different_loads() -> None:
     away = curves({1: 1.7, 10: 1.3, 32: 1.1})
-    found = cross(away, crosses=False)
+    found = cross(away, crosses=False, within=[1, 32])
     assert found.verdict == "supported"
     assert found.reasons[0] == (
         "No crossing in [1, 32]: output throughput of a over b is 1.70 at 1, 1.30 at 10, "
         "1.10 at 32."
     )
-    assert cross(away).verdict == "inconclusive"  # it may lie beyond
+    sd = 100 * math.log(1.1) / (1.959964 * math.sqrt(2))
+    assert found.reasons[1].startswith("Single runs: which arm leads at each load stands while")
+    assert f"below {sd:.2f} %" in found.reasons[1]
+    assert found.flips == "repeats at 1, 10 or 32 in flight that turn the sign"
     assert cross(away, within=[1, 32]).verdict == "refuted"
+
+
+@pytest.mark.parametrize("crosses", [True, False])
+def test_a_sentence_without_a_limit_is_open_where_models_cross_beyond(crosses: bool) -> None:
+    found = cross(curves({1: 1.7, 10: 1.3, 32: 1.1}), crosses=crosses)
+    assert found.verdict == "inconclusive"
+    assert found.reasons[0].startswith("Not measured beyond 32. 3 of 3 extrapolations cross at ")
+    assert found.reasons[1].startswith("No crossing in [1, 32]: output throughput")
+    assert found.flips == "runs beyond 32 in flight that show the crossing, or that there is none"
+
+
+def test_a_sentence_without_a_limit_where_no_model_crosses() -> None:
+    away = curves({1: 1.1, 10: 1.3, 32: 1.7})
+    assert cross(away, crosses=False).verdict == "supported"
+    assert cross(away).verdict == "inconclusive"
 
 
 def test_loads_that_may_be_equal_leave_no_crossing_open() -> None:
@@ -223,14 +241,19 @@ def test_models_beyond_are_listed_with_the_loads_that_would_settle_it() -> None:
     assert figure_of(found, "crossing by model: log ratio, last two loads") == pytest.approx(at)
     linear = 16 + 0.25 * 8 / 0.75
     assert figure_of(found, "crossing by model: ratio linear in load") == pytest.approx(linear)
-    assert found.reasons[-1].startswith("Beyond 16: not identified; 2 of 2 models cross between")
+    assert found.reasons[0].startswith(
+        "Not measured beyond 16. 2 of 2 extrapolations cross at 19 to 22."
+    )
     assert found.experiment is not None
     assert found.experiment.concurrency == (24, 32, 48)
 
 
 def test_curves_that_part_cross_in_no_model() -> None:
     found = cross(curves({8: 1.5, 16: 2.0}), crosses=False)
-    assert found.reasons[-1].startswith("Beyond 16: not identified; none of 2 models crosses")
+    assert found.reasons[1] == (
+        "Single runs: which arm leads at each load stands while the run-to-run sd is below 14.63 %."
+    )
+    assert found.reasons[-1].startswith("Not measured beyond 16; none of 2 extrapolations crosses")
 
 
 def test_models_that_do_not_cross_are_named() -> None:
@@ -244,7 +267,9 @@ def test_models_that_do_not_cross_are_named() -> None:
         itl("one", 8, 0.021), itl("one", 16, 0.9),
     )  # fmt: skip
     found = cross(away, metric="mean_itl", instance="one")
-    assert "2 x one instance as measured) does not" in found.reasons[-1]
+    assert "2 x one instance as measured) does not" in found.reasons[0]
+    # It was followed up to twice 16 in flight.
+    assert figure_of(found, "no crossing by model: 2 x one instance as measured") == 32
 
 
 def test_replicas_at_fewer_requests_than_engines_are_noted() -> None:

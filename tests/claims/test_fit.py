@@ -124,7 +124,12 @@ def test_the_part_that_fails_comes_first() -> None:
     found = fit("T4", memory="16", type="bf16")
     assert found.verdict == "refuted"
     assert found.reasons[0] == "T4 (compute capability 7.5) has no bf16 arithmetic."
-    assert found.assumptions == ()
+    # The tolerance of the size that was stated, and nothing of models.
+    [allowed] = found.assumptions
+    assert allowed.startswith("a stated size may lie 2 % below to 7 % above the card's GiB")
+    assert "T4 has 15 GiB, which is 16.1 GB; the sentence says 16 GB, 6.7 % more than the GiB." in (
+        found.reasons
+    )
 
 
 @pytest.mark.parametrize(

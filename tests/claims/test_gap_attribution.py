@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from analysis.claims._token_gaps import STEP_SHARE
 from analysis.dataset import Cell
 from analysis.evidence import Judgement, Missing
 from analysis.study import BadInput
@@ -56,8 +57,10 @@ def test_with_slots_to_spare_a_gap_between_tokens_is_the_time_of_a_step(
     found = attribute(slow({**AMPLE, "model_bytes": HEAVY}), fast(), cause)
     assert found.verdict == verdict
     # (30 - 10) / (40 - 10) = 67 % of the fall is below the floor of the slower arm.
-    assert figure_of(found, "least step-cost share") == pytest.approx(20 / 30)
-    assert "100 KV slots for 10 requests in flight, 10 times as many" in found.reasons[0]
+    assert figure_of(found, "smallest share of the fall due to cheaper steps") == pytest.approx(
+        20 / 30
+    )
+    assert "Preemption is excluded too: 100 KV slots for 10 requests in flight." in found.reasons[0]
     assert "at least 67 % of the fall of 30" in found.reasons[1].lower()
     # Stay 2 s -> 0.5 s, TTFT 40 -> 10 ms: at most 40 / 1500, likely 30 / 1500.
     assert "is at most 2.7 %, and 2.0 % if" in found.reasons[2]
@@ -99,7 +102,7 @@ def test_no_gap_has_no_cause() -> None:
     same = served(arm("fast", log=AMPLE, **L40S), x=5.0, ttft=0.04, itl=0.0401)
     found = attribute(slow(AMPLE), same, "step_cost")
     assert found.verdict == "inconclusive"
-    assert found.reasons[0].startswith("There may be no gap to explain: mean ITL of fast")
+    assert found.reasons[0].startswith("There may be no difference to explain: mean ITL of fast")
 
 
 def test_tpot_is_a_token_gap_too() -> None:
@@ -321,3 +324,10 @@ def test_what_does_not_fit_is_the_authors_mistake(keys: dict[str, Any], message:
 def test_a_load_that_was_not_measured_is_untestable() -> None:
     with pytest.raises(Missing, match="slow on chat at 64 in flight"):
         attribute(slow(), fast(), "stay", concurrency=64)
+
+
+def test_a_bound_of_nothing_is_no_number() -> None:
+    # 8 ms of floor, and the faster arm is at 10 ms: no share follows.
+    found = attribute(slow({**AMPLE, "model_bytes": 0.864e9 * 8}), fast(), "step_cost")
+    assert found.verdict == "supported"
+    assert STEP_SHARE not in {number.name for number in found.numbers}

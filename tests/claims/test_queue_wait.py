@@ -41,6 +41,14 @@ def test_counting_and_forecast_agree_on_eight_slots() -> None:
     assert figure_of(found, "waiting") == pytest.approx(2.0)
     assert figure_of(found, "forecast TTFT") == pytest.approx(2.1)
     assert found.reasons[0].startswith("Waiting for one of 8 slots is 95 % of the TTFT")
+    assert figure_of(found, "waiting's share of the TTFT") == pytest.approx(2.0 / 2.1)
+    # What a reader may check: how near is near enough.
+    assert (
+        "8.00 requests run where 8 slots are said to limit (within 0.5 of them)"
+        in (found.reasons[0])
+    )
+    assert found.reasons[1].endswith("within the allowed 10 %).")
+    assert found.flips.endswith("a running count more than 0.5 away from 8")
     assert found.assumptions == (
         "prefill service is the mean TTFT of free, which has slots to spare",
     )
@@ -50,7 +58,9 @@ def test_other_fields_that_moved_are_counted() -> None:
     found = wait(slotted(block_size=32), free(), limit="max_num_seqs", reference="free")
     assert found.verdict == "supported"
     assert found.confounds == ("block_size: not stated against 32",)
-    assert "1 other field moved too" in found.reasons[-1]
+    assert found.reasons[-1] == (
+        "1 other setting changed, but the slot count alone identifies the wait."
+    )
 
 
 def test_slots_of_an_unnamed_kind_are_counted_the_same() -> None:
@@ -176,6 +186,16 @@ def test_lengths_that_little_law_contradicts_are_warned_about() -> None:
     found = judge(borrowing(45), "queue_wait", **KEYS)
     assert "look 5 % low here" in found.assumptions[0]
     assert judge(borrowing(49.5 / x), "queue_wait", **KEYS).assumptions == ()
+
+
+def test_counts_are_given_at_the_corrected_length_too() -> None:
+    x = (10 - 7.9 / 49 * 49.5) / (2.1 - 7.9 / 49)
+    keys = {**KEYS, "slots": 8, "reference": "free"}
+    found = judge(borrowing(50), "queue_wait", **keys)
+    assert figure_of(found, "waiting, output length corrected") == pytest.approx(x * 2.0)
+    run = 7.9 / 49 * 49.5 + x * (0.1 - 7.9 / 49)
+    assert figure_of(found, "running, output length corrected") == pytest.approx(run)
+    assert found.reasons[1].startswith("These intervals are rounding only: with the output length")
 
 
 def test_without_a_full_neighbour_lengths_cannot_be_checked() -> None:

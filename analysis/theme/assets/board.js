@@ -15,6 +15,11 @@
     const count = document.createElement("span");
     count.setAttribute("role", "status");
     const chosen = new Map();
+    // On a narrow screen the first ones are enough to begin with.
+    let most = matchMedia("(max-width: 44.9375em)").matches ? 40 : Infinity;
+    const more = document.createElement("button");
+    more.type = "button";
+    more.className = "board-more";
 
     function show() {
       let shown = 0;
@@ -24,10 +29,13 @@
           const words = column === -1 ? row.textContent.toLowerCase() : text(row, column);
           fits = fits && (column === -1 ? words.includes(wanted) : words === wanted);
         }
-        row.hidden = !fits;
+        row.hidden = !fits || shown >= most;
         shown += fits ? 1 : 0;
       }
-      count.textContent = shown + " of " + rows.length + " claims";
+      const seen = Math.min(shown, most);
+      count.textContent = seen + " of " + rows.length + " claims";
+      more.hidden = seen === shown;
+      more.textContent = "Show all " + shown;
     }
 
     function choose(column, value) {
@@ -57,6 +65,8 @@
         const sorted = rows.slice().sort((a, b) => text(a, column).localeCompare(text(b, column)));
         if (down) sorted.reverse();
         table.tBodies[0].append(...sorted);
+        rows.splice(0, rows.length, ...sorted);
+        show();
       });
       head.replaceChildren(button);
     });
@@ -67,6 +77,11 @@
     label.append("Words", word);
     bar.append(label, count);
     board.prepend(bar);
+    more.addEventListener("click", () => {
+      most = Infinity;
+      show();
+    });
+    board.append(more);
     show();
   }
 
