@@ -36,7 +36,7 @@ MANIFEST = ".findings-files"
 _WORDS = (
     "accounts", "bad", "board", "experiments", "figure_interval", "figure_text", "files", "grouped",
     "interval", "keys", "level", "listed", "parts_of", "plain_figure", "provenance", "runs",
-    "runs_of", "said_again", "value", "why",
+    "runs_of", "said_again", "told", "value", "why",
 )  # fmt: skip
 """Functions of `page_words` that templates call by their name."""
 

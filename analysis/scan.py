@@ -20,6 +20,7 @@ from analysis.formats import format_of
 from analysis.formats._files import head_of, one_line
 from analysis.formats._unknown import explain
 from analysis.model import LEVELS, Ignored, Level, Record, Run, Skipped
+from analysis.run_folders import gathered
 
 OWN_FILES = ("study.toml", "claims.toml")
 """Files that say what a study is and claims, read elsewhere."""
@@ -30,15 +31,16 @@ _TEXTS = ("NOTICE", "LICENSE", "LICENCE", "COPYING", "README")
 def scan(root: Path, jobs: int = 1) -> list[Record]:
     """Everything below `root` (a folder or one file), read at the best level.
 
-    Two records of the same measurement within a study (the first folder of the path, or all of
-    `root` where it has a study.toml or claims.toml itself) are one `Run` with `also_in`.
+    The files of a collected run are one `Run`. Two records of the same measurement within a study
+    (the first folder of the path, or all of `root` where it has a study.toml or claims.toml itself)
+    are one `Run` with `also_in`.
 
     Args:
         root: the results folder, or a single file of it.
         jobs: processes that read files; the result does not depend on it.
     """
     if root.is_file():
-        return merge([*_read(root.resolve(), root.name)], one_study=True)
+        return merge(gathered(_read(root.resolve(), root.name)), one_study=True)
     if not root.is_dir():
         return [Skipped(root.name or str(root), "no such file or folder")]
     top = root.resolve()
@@ -48,7 +50,7 @@ def scan(root: Path, jobs: int = 1) -> list[Record]:
     found: list[Record] = []
     for entry in entries:
         found.extend(next(read) if isinstance(entry, Path) else [entry])
-    return merge(found, one_study=any((top / name).is_file() for name in OWN_FILES))
+    return merge(gathered(found), one_study=any((top / name).is_file() for name in OWN_FILES))
 
 
 def _walk(folder: Path, top: Path) -> Iterator[Path | Skipped | Ignored]:
@@ -139,8 +141,9 @@ def merge(records: Iterable[Record], one_study: bool) -> list[Record]:
     """Identical measurements within a study as one run.
 
     Two runs are the same measurement when all figures and the date are equal; labels may differ.
-    The first is kept, knows where else it stands, and takes what only the other has: settings
-    and per-request arrays. Rows of published tables are never merged: rounding makes twins.
+    The first is kept, or a collected run before a copy of its result; it knows where else it
+    stands, and takes what only the other has: settings and per-request arrays. Rows of published
+    tables are never merged: rounding makes twins.
     """
     found: dict[object, Record] = {}
     for number, record in enumerate(records):
@@ -157,10 +160,12 @@ def merge(records: Iterable[Record], one_study: bool) -> list[Record]:
 
 
 def _merged(first: Run, other: Run) -> Run:
+    if other.arm and not first.arm:
+        first, other = other, first
     return replace(
         first,
         level=max(first.level, other.level, key=LEVELS.index),
         config={**other.config, **first.config},
         requests=first.requests or other.requests,
-        also_in=(*first.also_in, other.source),
+        also_in=(*first.also_in, other.source, *other.also_in),
     )
