@@ -153,10 +153,21 @@ def merge(records: Iterable[Record], one_study: bool) -> list[Record]:
         parts = PurePosixPath(record.source.file).parts
         study = "" if one_study or len(parts) == 1 else parts[0]
         numbers = tuple(sorted((name, figure.value) for name, figure in record.figures.items()))
-        key = (study, record.config.get("date"), numbers)
+        key: object = (study, record.config.get("date"), numbers)
         first = found.get(key)
+        if isinstance(first, Run) and _who(first) and _who(record) not in ((), _who(first)):
+            # Two runs by their collector's own word, however alike.
+            key = (key, _who(record))
+            first = found.get(key)
         found[key] = _merged(first, record) if isinstance(first, Run) else record
     return list(found.values())
+
+
+def _who(run: Run) -> tuple[object, ...]:
+    """Which run a collector says it is; empty for a result that it says nothing of."""
+    if not run.arm:
+        return ()
+    return run.arm, run.workload, run.concurrency, run.config.get("repeat")
 
 
 def _merged(first: Run, other: Run) -> Run:

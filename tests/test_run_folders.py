@@ -201,6 +201,15 @@ def test_a_copy_of_the_folder_is_no_repeat(tmp_path: Path) -> None:
     assert reasons(tmp_path) == {}
 
 
+def test_runs_that_are_two_by_their_records_are_two_however_alike(tmp_path: Path) -> None:
+    for repeat in (1, 2):
+        run = write_run(tmp_path / f"s/slotted/chat-c8-r{repeat}", [SIM], repeat=repeat)
+    shutil.copy(run / "bench.json", tmp_path / "s" / "z.json")
+    (cell,) = the_study(tmp_path).cells
+    assert [one.config["repeat"] for one in cell.runs] == [1, 2]
+    assert [len(one.also_in) for one in cell.runs] == [1, 0]
+
+
 # ---- runs that did not end well
 
 

@@ -17,14 +17,14 @@ from analysis.formats._files import mapped, one_line
 from analysis.model import LARGEST, Counters, Record, Skipped, Source
 
 _NAME = re.compile(r"metrics-(?P<engine>[\w.-]+)\.(?P<when>before|after)\.txt(?:\.gz)?")
-_FAILED = b"# scrape_failed"
-"""How the collector's scrape of a server that did not answer begins."""
+_OF_COLLECTOR = b"# scrape"
+"""How the collector's own heading begins, also that of a server that did not answer."""
 _MOST_READ = 16 << 20
 
 
 def sniff(path: Path, head: bytes) -> bool:
     """Prometheus text, which begins with comments of two kinds."""
-    if head.startswith(_FAILED):
+    if head.startswith(_OF_COLLECTOR):
         return _NAME.fullmatch(path.name) is not None
     return b"# TYPE " in head and b"# HELP " in head
 

@@ -104,6 +104,8 @@ def test_it_is_known_by_its_comments(tmp_path: Path) -> None:
     read(tmp_path)
     path = tmp_path / "metrics-replica-0.before.txt"
     assert format_of(path, head_of(path)) is metrics_text
+    assert metrics_text.sniff(path, b"# scraped_at 1.0 server 0.1\na 1\n")
+    assert not metrics_text.sniff(tmp_path / "metrics-samples.txt", head_of(path)[:40])
     failed = b"# scrape_failed 1.0 server URLError: refused\n"
     assert metrics_text.sniff(path, failed)
     assert not metrics_text.sniff(tmp_path / "notes.txt", failed)
