@@ -15,8 +15,6 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from analysis.model import Figure, Level, Run, Source
 from analysis.quantity import Quantity, quantity
 from analysis.wording import count_of
@@ -247,9 +245,7 @@ def _exact_decode(run: Run) -> Quantity | None:
     ok = ~requests.failed
     if not ok.any():
         return None
-    totals = np.concatenate([[0.0], np.cumsum(requests.gaps)])
-    per_request = totals[requests.offsets[1:]] - totals[requests.offsets[:-1]]
-    mean = float(per_request[ok].mean())
+    mean = float(requests.decode[ok].mean())
     source = Source(run.source.file, f"{run.source.key} itls".strip())
     return quantity(Figure("mean decode time", mean, mean, mean, "s", source))
 

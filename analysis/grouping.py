@@ -168,7 +168,12 @@ def _arms(
         named = logs.get(_below(prefix, arm_spec.log))
         log = named or _log_of(of_arm.get(arm_spec.name, []), logs)
         table = _row_of(arm_spec.startup or arm_spec.name, startups)
-        facts = {**_said(log), **_said(table), **flags_of(arm_spec)}
+        facts = {
+            **_said(log),
+            **_recorded(of_arm.get(arm_spec.name, [])),
+            **_said(table),
+            **flags_of(arm_spec),
+        }
         filled = _filled(arm_spec, facts)
         config = arm_config(filled)
         config |= {key: value for key, value in facts.items() if key not in config}
@@ -191,6 +196,11 @@ def _log_of(runs: Sequence[Run], logs: Mapping[str, Startup]) -> Startup | None:
     """The log of the first run that has one."""
     files = (str(run.config[LOG_FILE]) for run in runs if LOG_FILE in run.config)
     return next((logs[file] for file in files if file in logs), None)
+
+
+def _recorded(runs: Sequence[Run]) -> dict[str, Scalar]:
+    """What a collector recorded of the arm's servers; nothing where it did not make the runs."""
+    return server_side(runs[0].config) if runs and "collector" in runs[0].config else {}
 
 
 def _said(startup: Startup | None) -> dict[str, Scalar]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from analysis.dataset import Dataset, Study
 from analysis.grouping import build_study
 from analysis.model import Record, Run, Skipped, escaped
-from analysis.run_folders import gathered
 from analysis.scan import OWN_FILES, scan
 from analysis.study import BadInput, StudySpec, nearest, read_study, read_toml
 
@@ -19,15 +18,15 @@ HERE = "here"
 def load(root: Path, *, jobs: int = 1, only: Collection[str] = ()) -> Dataset:
     """Read everything below `root` and group it into studies.
 
-    A child folder with a study.toml or claims.toml is a study. If there is none, the whole folder
-    is one, so that runs in sibling folders are compared. Files beside such child folders form a
-    study of their own.
+    A child folder with a study.toml or claims.toml is a study, or one that is named as the study
+    that its collected runs were made for. If there is none, the whole folder is one, so that runs
+    in sibling folders are compared. Files beside such child folders form a study of their own.
 
     Raises:
         BadInput: `only` names a study that is not there.
     """
-    records = gathered(scan(root, jobs=jobs))
-    folders = _study_folders(root)
+    records = scan(root, jobs=jobs)
+    folders = _study_folders(root, records)
     groups: dict[str, list[Record]] = {folder: [] for folder in folders}
     skipped: list[Skipped] = []
     for record in records:
@@ -57,15 +56,22 @@ def load(root: Path, *, jobs: int = 1, only: Collection[str] = ()) -> Dataset:
     return Dataset(tuple(studies), tuple(skipped))
 
 
-def _study_folders(root: Path) -> dict[str, Path]:
+def _study_folders(root: Path, records: Sequence[Record]) -> dict[str, Path]:
     """The study folders by name, as records name them; "" when the whole folder is one study."""
     if root.is_file() or _has_spec(root):
         return {"": root}
+    collected = {
+        run.config.get("study")
+        for run in records
+        if isinstance(run, Run) and run.source.file.startswith(f"{run.config.get('study')}/")
+    }
     # A linked folder is read in its own place only (analysis.scan).
     found = {
         escaped(child.name): child
         for child in sorted(root.iterdir())
-        if not child.name.startswith(".") and not child.is_symlink() and _has_spec(child)
+        if not child.name.startswith(".")
+        and not child.is_symlink()
+        and (_has_spec(child) or child.name in collected)
     }
     return found or {"": root}
 

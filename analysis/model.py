@@ -148,6 +148,24 @@ class Requests:
     start: Floats | None = None
     """Shape (n,). Client clock (perf_counter), taken after the client's own wait for a slot."""
 
+    @property
+    def decode(self) -> Floats:
+        """Shape (n,). From the first token to the last, s."""
+        totals: Floats = np.concatenate([[0.0], np.cumsum(self.gaps)])
+        return totals[self.offsets[1:]] - totals[self.offsets[:-1]]
+
+    @property
+    def window(self) -> tuple[float, float] | None:
+        """First sending and last token of the completed requests, by the client's clock, s.
+
+        A failed request may have no start. None without starts or completed requests.
+        """
+        ok = ~self.failed
+        if self.start is None or not ok.any():
+            return None
+        ends = self.start + self.ttft + self.decode
+        return float(self.start[ok].min()), float(ends[ok].max())
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Steps:
@@ -205,6 +223,8 @@ class ServerSide:
     """One an engine."""
     times: tuple[ServerTimes, ...] = ()
     counters: tuple[Counters, ...] = ()
+    served: Mapping[str, int] = field(default_factory=dict)
+    """Requests that each server finished, by its name, as the collector counted them."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -220,6 +240,14 @@ class Collected:
     concurrency: int
     """Requests in flight in all, over all clients."""
     config: Mapping[str, Scalar]
+    clients: int | None = None
+    """Load clients, each with a result of its own; None where the record does not say."""
+    engines: int = 1
+    """Engines with a KV cache of their own."""
+    served: Mapping[str, int] = field(default_factory=dict)
+    """Requests that each server finished, by its name."""
+    kv_tokens: Mapping[str, int] = field(default_factory=dict)
+    """Room for KV of each server as it was driven, in tokens, by its name."""
     warnings: tuple[str, ...] = ()
 
 
@@ -236,8 +264,6 @@ class Run:
     config: Mapping[str, Scalar] = field(default_factory=dict)
     """Every other key of the file, unknown ones included: server, client and metadata."""
     requests: Requests | None = None
-    server: ServerSide | None = None
-    """Where a collector kept it."""
     arm: str = ""
     workload: str = ""
     concurrency: int | None = None
@@ -247,6 +273,8 @@ class Run:
     also_in: tuple[Source, ...] = ()
     """Other places that hold the same record."""
     warnings: tuple[str, ...] = ()
+    server: ServerSide | None = None
+    """What the servers told, where a collector kept it."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -10,12 +10,14 @@ All in seconds a request. The first counts from arrival in the engine, the last 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from analysis.accounting import Ledger
-from analysis.model import Requests, Run, Source, Steps
+from analysis.model import Run, Source, Steps
+from analysis.wording import plural
 
 TIMES = "server queue time"
 STEPS = "engine's waiting count"
@@ -42,7 +44,7 @@ def waits(account: Ledger, slots: float | None, prefill: float | None) -> tuple[
     """
     run, x = account.run, account.throughput
     found = [
-        _by_times(run),
+        server_wait(run),
         _by_steps(run, None if x is None else x.value),
         _by_little(account, slots),
     ]
@@ -52,45 +54,47 @@ def waits(account: Ledger, slots: float | None, prefill: float | None) -> tuple[
     return tuple(wait for wait in found if wait is not None)
 
 
-def _by_times(run: Run) -> Wait | None:
-    if run.server is None or not run.server.times:
+def server_wait(run: Run) -> Wait | None:
+    """The server's own queue time, averaged over the requests that it told of."""
+    queue: dict[str, float] = {}
+    for times in run.server.times if run.server is not None else ():
+        # A request may be told of twice: by the plugin and by a span.
+        told = zip(times.request, times.queue.tolist(), strict=True)
+        queue = {name: wait for name, wait in told if math.isfinite(wait)} | queue
+    if run.server is None or not queue:
         return None
-    queue = np.concatenate([times.queue for times in run.server.times])
-    queue = queue[np.isfinite(queue)]
-    if not len(queue):
+    key = f"queue, mean of {plural(len(queue), 'request')}"
+    source = Source(run.server.times[0].source.file, key)
+    return Wait(TIMES, sum(queue.values()) / len(queue), source)
+
+
+def mean_waiting(run: Run) -> float | None:
+    """Requests that waited in all engines together, averaged over the run's time."""
+    window = run.requests.window if run.requests is not None else None
+    if run.server is None or not run.server.steps or window is None:
         return None
-    source = Source(run.server.times[0].source.file, "queue, mean of all requests")
-    return Wait(TIMES, float(queue.mean()), source)
+    return sum(mean_over_time(steps, *window) for steps in run.server.steps)
 
 
 def _by_steps(run: Run, x: float | None) -> Wait | None:
-    window = _window(run.requests)
-    if run.server is None or not run.server.steps or window is None or not x:
+    waiting = mean_waiting(run)
+    if run.server is None or waiting is None or not x:
         return None
-    waiting = sum(mean_over_time(steps, *window) for steps in run.server.steps)
-    source = Source(run.server.steps[0].source.file, "waiting, mean over time")
-    return Wait(STEPS, waiting / x, source)
+    return Wait(STEPS, waiting / x, Source(run.server.steps[0].source.file, "waiting, over time"))
 
 
 def mean_over_time(steps: Steps, begin: float, end: float) -> float:
     """Mean of the waiting count between two moments of the steps' clock.
 
-    A step's count holds while it runs: since the step before it ended. Between the last step and
-    `end` nobody waits.
+    A step's count holds while it runs: since the step before it ended. The first lasts as long as
+    the median step; before it, and after the last, nobody waits.
     """
     if not end > begin or not len(steps.clock):
         return 0.0
-    edges = np.clip(np.concatenate([steps.clock[:1], steps.clock]), begin, end)
+    lengths = np.diff(steps.clock)
+    first = steps.clock[0] - np.median(lengths) if len(lengths) else begin
+    edges = np.clip(np.concatenate([[first], steps.clock]), begin, end)
     return float((np.diff(edges) * steps.waiting).sum() / (end - begin))
-
-
-def _window(requests: Requests | None) -> tuple[float, float] | None:
-    """From the first sending to the last token, by the client's clock."""
-    if requests is None or requests.start is None or not len(requests.start):
-        return None
-    totals = np.concatenate([[0.0], np.cumsum(requests.gaps)])
-    decode = totals[requests.offsets[1:]] - totals[requests.offsets[:-1]]
-    return float(requests.start.min()), float((requests.start + requests.ttft + decode).max())
 
 
 def _by_little(account: Ledger, slots: float | None) -> Wait | None:

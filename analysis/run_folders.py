@@ -1,212 +1,226 @@
 """Puts the files of a collected run together: run.json, the clients' results, the servers' own.
 
-    records = gathered(scan(root))
+    records = gathered(records of a folder's files)
 
-A folder with a run.json is one run. Its arm, workload and load are those of the record; several
-results in it are the clients of one run, driven at the same time.
+A folder with a run.json is one run. Its arm, workload and load are those of the record; the files
+bench-0.json, bench-1.json ... in it are the clients of one run, driven at the same time.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-import numpy as np
-
+from analysis.joined_clients import together
 from analysis.model import (
     Collected,
     Counters,
     Figure,
     Ignored,
-    Ints,
     Level,
     Record,
-    Requests,
     Run,
     ServerSide,
     ServerTimes,
     Skipped,
     Source,
+    Startup,
     Steps,
 )
+from analysis.wording import plural
 
-_SUMS = ("completed", "failed", "num_prompts", "total_input_tokens", "total_output_tokens")
-"""Figures of clients that add up."""
-
-_FOR_PEOPLE = re.compile(r"client(?:-\d+)?\.log|router\.log|metrics-samples\.txt|gpu\.jsonl")
+_FOR_PEOPLE = re.compile(
+    r"client(?:-\d+)?\.log|router\.log|(?:metrics-samples\.txt|gpu\.jsonl)(?:\.gz)?"
+)
 """Files of a run that no number is taken from."""
 
+_RESULT = re.compile(r"bench(?:-\d+)?\.json(?:\.gz)?")
+_LOG = re.compile(r"(?P<server>server|replica-\d+)\.log(?:\.gz)?")
+_PUT_ASIDE = re.compile(r"(?P<run>.+)\.(?:half|failed)-\d+")
+"""What the collector calls the folder of a try that it put aside to make the run anew."""
+
 Evidence = Steps | ServerTimes | Counters
+Member = Run | Startup | Evidence
 
 
 def gathered(records: Iterable[Record]) -> list[Record]:
-    """The records, with those of a collected run made one `Run`.
+    """The records, with those of a collected run made one `Run` and the log of its servers.
 
-    What lies beside no run.json, or beside one of a run that did not end well, becomes `Skipped`.
+    A run that did not end well is one line that says so, whatever lies beside it. Evidence beside
+    no run.json becomes `Skipped`.
     """
     everything = list(records)
     heads = {_folder(one): one for one in everything if isinstance(one, Collected)}
-    members: dict[str, list[Run | Evidence]] = {}
+    members: dict[str, list[Member]] = {folder: [] for folder in heads}
     found: list[Record] = []
     for record in everything:
-        if isinstance(record, Collected):
-            continue
-        if not isinstance(record, Run | Steps | ServerTimes | Counters):
-            found.append(_kept(record, heads))
-            continue
-        head = heads.get(_folder(record))
-        if head is not None:
-            members.setdefault(_folder(record), []).append(record)
-        elif isinstance(record, Run):
-            found.append(record)
-        else:
-            found.append(
-                Skipped(record.source.file, "belongs to no run: no run.json lies beside it")
-            )
+        folder = _folder(record)
+        if folder not in heads:
+            found.append(_alone(record))
+        elif isinstance(record, Member):
+            members[folder].append(record)
+        elif not isinstance(record, Collected):
+            found.append(_kept(record))
     for folder, head in heads.items():
-        found += _run(head, members.get(folder, []))
-    return sorted(found, key=_place)
+        found += _run(head, members[folder], heads)
+    # In the order that the records came in, which is that of a walk.
+    places = {_file(record): place for place, record in reversed(list(enumerate(everything)))}
+    return sorted(found, key=lambda record: places[_file(record)])
 
 
-def _kept(record: Record, heads: Mapping[str, Collected]) -> Record:
-    """What a collector keeps for people, or for later: no fault of the folder."""
-    if not isinstance(record, Skipped):
+def _file(record: Record) -> str:
+    return record.file if isinstance(record, Skipped | Ignored) else record.source.file
+
+
+def _folder(record: Record) -> str:
+    return str(PurePosixPath(_file(record)).parent)
+
+
+def _name(record: Record) -> str:
+    return PurePosixPath(_file(record)).name
+
+
+def _alone(record: Record) -> Record:
+    """A record of no run folder: what a server told means nothing there."""
+    if not isinstance(record, Evidence):
         return record
-    path = PurePosixPath(record.file)
-    if str(path.parent) in heads and _FOR_PEOPLE.fullmatch(path.name):
-        return Ignored(record.file, "what a client or a router printed, and samples of the run")
-    return record
+    why = "belongs to no run: no run.json that can be read lies beside it"
+    return Skipped(record.source.file, why)
 
 
-def _folder(record: Collected | Run | Evidence) -> str:
-    return str(PurePosixPath(record.source.file).parent)
+def _kept(record: Record) -> Record:
+    """What a collector keeps for people, or for later: no fault of the folder."""
+    if not isinstance(record, Skipped) or not _FOR_PEOPLE.fullmatch(_name(record)):
+        return record
+    return Ignored(record.file, "what a client or a router printed, and samples of the run")
 
 
-def _place(record: Record) -> str:
-    source = getattr(record, "source", None)
-    return source.file if source is not None else getattr(record, "file", "")
-
-
-def _run(head: Collected, members: Sequence[Run | Evidence]) -> list[Record]:
-    """The run of a folder; of one that did not end well, why."""
+def _run(
+    head: Collected, members: Sequence[Member], heads: Mapping[str, Collected]
+) -> list[Record]:
+    """The run of a folder and what else is said of its files."""
     if head.state != "complete":
-        reason = f" ({head.reason})" if head.reason else ""
-        said = f"the collector's run is {head.state}{reason}; `collect` again makes it anew"
-        return [Skipped(head.source.file, said, wanted=head.state == "interrupted")]
-    clients = [one for one in members if isinstance(one, Run)]
-    if not clients:
-        return [Skipped(head.source.file, "no result that can be read lies beside it")]
-    run = clients[0] if len(clients) == 1 else together(clients)
-    server = ServerSide(
-        steps=tuple(one for one in members if isinstance(one, Steps)),
-        times=tuple(one for one in members if isinstance(one, ServerTimes)),
-        counters=tuple(one for one in members if isinstance(one, Counters)),
-    )
-    watched = bool(server.steps or server.times or server.counters)
-    level = Level.ENGINE if watched and run.requests is not None else run.level
-    return [
-        replace(
-            run,
-            level=level,
-            server=server if watched else None,
-            config={**run.config, **head.config},
-            arm=head.arm,
-            workload=head.workload,
-            concurrency=head.concurrency,
-            warnings=(*run.warnings, *head.warnings),
-        )
+        return [_not_measured(head, heads)]
+    results = [one for one in members if isinstance(one, Run)]
+    clients = [one for one in results if _RESULT.fullmatch(_name(one))]
+    logs, more = _logs(head, [one for one in members if isinstance(one, Startup)])
+    more += [
+        Skipped(one.source.file, "no result of this folder's run, whose are bench*.json; move it")
+        for one in results
+        if one not in clients
     ]
-
-
-def together(clients: Sequence[Run]) -> Run:
-    """Clients that ran at the same time as one run: counts add up, the longest counts as duration.
-
-    Means are over all requests. Percentiles and spreads of parts give none of the whole: they are
-    left out.
-    """
-    first = clients[0]
-    source = Source(first.source.file, f"and {len(clients) - 1} more clients beside it")
-
-    def figure(name: str, value: float, unit: str) -> Figure:
-        return Figure(name, value, value, value, unit, source)
-
-    figures: dict[str, Figure] = {}
-    for name in _SUMS:
-        parts = [run.figures[name] for run in clients if name in run.figures]
-        if len(parts) == len(clients):
-            figures[name] = figure(name, sum(part.value for part in parts), parts[0].unit)
-    duration = max(run.figures["duration"].value for run in clients)
-    figures["duration"] = figure("duration", duration, "s")
-    for name, count in (
-        ("request_throughput", "completed"),
-        ("output_throughput", "total_output_tokens"),
-    ):
-        if count in figures and name in first.figures:
-            unit = first.figures[name].unit
-            figures[name] = figure(name, figures[count].value / duration, unit)
-    if {"total_input_tokens", "total_output_tokens"} <= figures.keys():
-        tokens = figures["total_input_tokens"].value + figures["total_output_tokens"].value
-        figures["total_token_throughput"] = figure(
-            "total_token_throughput", tokens / duration, "tok/s"
-        )
-    for name, value in _means(clients).items():
-        figures[name] = figure(name, value, "s")
-    rates = {run.requested_rate for run in clients}
-    return replace(
-        first,
-        id=f"{first.id} and {len(clients) - 1} more",
-        source=source,
-        level=min((run.level for run in clients), key=list(Level).index),
-        figures=figures,
-        requests=_requests([run.requests for run in clients]),
-        also_in=tuple(run.source for run in clients[1:]),
-        requested_rate=sum(run.requested_rate for run in clients)
-        if len(rates) == 1
-        else min(rates),
-        warnings=tuple(dict.fromkeys(note for run in clients for note in run.warnings)),
+    wrong = _mismatch(head, clients)
+    if wrong:
+        return [Skipped(head.source.file, wrong), *more]
+    server, warnings = _server(head, [one for one in members if isinstance(one, Evidence)])
+    run = clients[0] if len(clients) == 1 else together(clients)
+    watched = bool(server.steps or server.times or server.counters)
+    found = replace(
+        run,
+        level=Level.ENGINE if watched and run.requests is not None else run.level,
+        server=server if watched or server.served else None,
+        config={**run.config, **head.config},
+        arm=head.arm,
+        workload=head.workload,
+        concurrency=head.concurrency,
+        warnings=(*run.warnings, *head.warnings, *warnings, *_unequal(logs)),
     )
+    return [found, *logs[:1], *more]
 
 
-def _means(clients: Sequence[Run]) -> Mapping[str, float]:
-    """Means over all requests, weighted by what each client averaged over."""
-    weights = {
-        "mean_ttft": [run.figures["completed"].value for run in clients],
-        "mean_e2el": [run.figures["completed"].value for run in clients],
-        "mean_tpot": [run.figures["completed"].value for run in clients],
-        "mean_itl": [
-            run.figures["total_output_tokens"].value - run.figures["completed"].value
-            for run in clients
-        ],
+def _not_measured(head: Collected, heads: Mapping[str, Collected]) -> Skipped:
+    """The line for a run that did not end well; nothing is wrong where it was made anew."""
+    aside = _PUT_ASIDE.fullmatch(_folder(head))
+    anew = heads.get(aside["run"]) if aside else None
+    made = anew is not None and anew.state == "complete"
+    reason = f" ({head.reason})" if head.reason else ""
+    next_ = "it was made anew" if made else "`collect` again makes it anew"
+    said = f"the collector's run is {head.state}{reason}; {next_}"
+    return Skipped(head.source.file, said, wanted=made or head.state == "interrupted")
+
+
+def _mismatch(head: Collected, clients: Sequence[Run]) -> str:
+    """Why the results beside a record are not those of its run; empty where they are."""
+    if not clients:
+        return "no result that can be read lies beside it"
+    if head.clients is not None and len(clients) != head.clients:
+        read = f"{plural(len(clients), 'result')} of theirs can be read"
+        return f"{plural(head.clients, 'client')} drove it, and {read}; collect again"
+    said = {
+        "study": head.config.get("study"),
+        "arm": head.arm,
+        "workload": head.workload,
+        "repeat": head.config.get("repeat"),
+        "in_flight_total": head.concurrency,
     }
-    found = {}
-    for name, weight in weights.items():
-        values = [run.figures[name].value for run in clients if name in run.figures]
-        if len(values) == len(clients) and sum(weight) > 0:
-            found[name] = float(np.average(values, weights=weight))
-    return found
+    for client in clients:
+        for key, wanted in said.items():
+            held = client.config.get(key)
+            # The client keeps its metadata as text.
+            if held is not None and wanted is not None and str(held) != str(wanted):
+                return (
+                    f"says {key} {wanted}, and {_name(client)} beside it says {held}: files of "
+                    "two runs; keep each run's in its own folder"
+                )
+    return ""
 
 
-def _requests(parts: Sequence[Requests | None]) -> Requests | None:
-    """All requests of all clients; None where one has none."""
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
-        return None
-    starts = [part.start for part in known if part.start is not None]
-    return Requests(
-        ttft=np.concatenate([part.ttft for part in known]),
-        gaps=np.concatenate([part.gaps for part in known]),
-        offsets=_joined([part.offsets for part in known]),
-        input_tokens=np.concatenate([part.input_tokens for part in known]),
-        output_tokens=np.concatenate([part.output_tokens for part in known]),
-        failed=np.concatenate([part.failed for part in known]),
-        # Clients of one host read one monotonic clock.
-        start=np.concatenate(starts) if len(starts) == len(known) else None,
+def _logs(head: Collected, startups: Sequence[Startup]) -> tuple[list[Startup], list[Record]]:
+    """Logs of the run's servers with the KV that they had when driven, and all else."""
+    mine: list[Startup] = []
+    others: list[Record] = []
+    for startup in startups:
+        server = _LOG.fullmatch(_name(startup))
+        if server is None:
+            others.append(startup)
+            continue
+        if mine:
+            note = f"a replica of the server that {_name(mine[0])} is of"
+            others.append(Ignored(startup.source.file, note))
+        mine.append(_as_driven(startup, head, server["server"]))
+    return mine, others
+
+
+def _as_driven(startup: Startup, head: Collected, server: str) -> Startup:
+    """A log whose first start was another one (replicas are made equal) tells of that one."""
+    tokens, printed = head.kv_tokens.get(server), startup.figures.get("kv_tokens")
+    if tokens is None or (printed is not None and printed.value == tokens):
+        return startup
+    n, source = float(tokens), Source(head.source.file, f"servers, {server}: kv_tokens")
+    figures = {
+        name: figure
+        for name, figure in startup.figures.items()
+        if name not in ("kv_bytes", "reported_max_concurrency")
+    }
+    figures["kv_tokens"] = Figure("kv_tokens", n, n, n, "tok", source)
+    return replace(startup, figures=figures)
+
+
+def _unequal(logs: Sequence[Startup]) -> tuple[str, ...]:
+    """A warning where replicas do not hold equal KV, so that a router's results say little."""
+    sizes = {log.figures["kv_tokens"].value for log in logs if "kv_tokens" in log.figures}
+    if len(sizes) < 2:
+        return ()
+    return (f"replicas hold between {min(sizes):,.0f} and {max(sizes):,.0f} tokens of KV",)
+
+
+def _server(head: Collected, evidence: Sequence[Evidence]) -> tuple[ServerSide, tuple[str, ...]]:
+    """What the servers told, and warnings: of some engines only, it tells too little of the run."""
+    steps = [one for one in evidence if isinstance(one, Steps)]
+    warnings: tuple[str, ...] = ()
+    if 0 < len(steps) < head.engines:
+        warnings = (f"steps of {len(steps)} of {head.engines} engines: not used",)
+        steps = []
+    counters = [one for one in evidence if isinstance(one, Counters)]
+    moments = Counter(one.engine for one in counters)
+    server = ServerSide(
+        steps=tuple(steps),
+        times=tuple(one for one in evidence if isinstance(one, ServerTimes)),
+        # A difference needs both moments.
+        counters=tuple(one for one in counters if moments[one.engine] == 2),
+        served=head.served,
     )
-
-
-def _joined(offsets: Sequence[Ints]) -> Ints:
-    ends = np.cumsum([0, *(int(part[-1]) for part in offsets)])
-    parts = [part[:-1] + end for part, end in zip(offsets, ends[:-1], strict=True)]
-    return np.concatenate([*parts, ends[-1:]]).astype(np.int64)
+    return server, warnings

@@ -20,6 +20,7 @@ from analysis.formats import format_of
 from analysis.formats._files import HEAD_BYTES, LARGEST_HEAD, head_of, one_line
 from analysis.formats._unknown import explain
 from analysis.model import LEVELS, Ignored, Level, Record, Run, Skipped, escaped
+from analysis.run_folders import gathered
 
 OWN_FILES = ("study.toml", "claims.toml")
 """Files that say what a study is and claims, read elsewhere."""
@@ -30,15 +31,17 @@ _TEXTS = ("NOTICE", "LICENSE", "LICENCE", "COPYING", "README")
 def scan(root: Path, jobs: int = 1) -> list[Record]:
     """Everything below `root` (a folder or one file), read at the best level.
 
-    Two records of the same measurement within a study (the first folder of the path, or all of
-    `root` where it has a study.toml or claims.toml itself) are one `Run` with `also_in`.
+    The files of a collected run are one `Run`. Two records of the same measurement within a study
+    (the first folder of the path, or all of `root` where it has a study.toml or claims.toml itself)
+    are one `Run` with `also_in`.
 
     Args:
         root: the results folder, or a single file of it.
         jobs: processes that read files; the result does not depend on it.
     """
     if root.is_file():
-        return merge(_read_alone(root.resolve(), escaped(root.name)), one_study=True)
+        read_alone = _read_alone(root.resolve(), escaped(root.name))
+        return merge(gathered(read_alone), one_study=True)
     if not root.is_dir():
         return [Skipped(root.name or str(root), "no such file or folder")]
     top = root.resolve()
@@ -48,7 +51,7 @@ def scan(root: Path, jobs: int = 1) -> list[Record]:
     found: list[Record] = []
     for entry in entries:
         found.extend(next(read) if isinstance(entry, Path) else [entry])
-    return merge(found, one_study=any((top / name).is_file() for name in OWN_FILES))
+    return merge(gathered(found), one_study=any((top / name).is_file() for name in OWN_FILES))
 
 
 def _walk(top: Path) -> Iterator[Path | Skipped | Ignored]:
@@ -150,8 +153,9 @@ def merge(records: Iterable[Record], one_study: bool) -> list[Record]:
     """Identical measurements within a study as one run.
 
     Two runs are the same measurement when all figures and the date are equal; labels may differ.
-    The first is kept, knows where else it stands, and takes what only the other has: settings
-    and per-request arrays. Rows of published tables are never merged: rounding makes twins.
+    The first is kept, or a collected run before a copy of its result; it knows where else it
+    stands, and takes what only the other has: settings and per-request arrays. Rows of published
+    tables are never merged: rounding makes twins.
     """
     found: dict[object, Record] = {}
     for number, record in enumerate(records):
@@ -161,17 +165,30 @@ def merge(records: Iterable[Record], one_study: bool) -> list[Record]:
         parts = PurePosixPath(record.source.file).parts
         study = "" if one_study or len(parts) == 1 else parts[0]
         numbers = tuple(sorted((name, figure.value) for name, figure in record.figures.items()))
-        key = (study, record.config.get("date"), numbers)
+        key: object = (study, record.config.get("date"), numbers)
         first = found.get(key)
+        if isinstance(first, Run) and _who(first) and _who(record) not in ((), _who(first)):
+            # Two runs by their collector's own word, however alike.
+            key = (key, _who(record))
+            first = found.get(key)
         found[key] = _merged(first, record) if isinstance(first, Run) else record
     return list(found.values())
 
 
+def _who(run: Run) -> tuple[object, ...]:
+    """Which run a collector says it is; empty for a result that it says nothing of."""
+    if not run.arm:
+        return ()
+    return run.arm, run.workload, run.concurrency, run.config.get("repeat")
+
+
 def _merged(first: Run, other: Run) -> Run:
+    if other.arm and not first.arm:
+        first, other = other, first
     return replace(
         first,
         level=max(first.level, other.level, key=LEVELS.index),
         config={**other.config, **first.config},
         requests=first.requests or other.requests,
-        also_in=(*first.also_in, other.source),
+        also_in=(*first.also_in, other.source, *other.also_in),
     )

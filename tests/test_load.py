@@ -13,6 +13,7 @@ from analysis.dataset import Dataset
 from analysis.load import HERE, load
 from analysis.model import Skipped
 from analysis.study import BadInput
+from tests.collected import simulated, write_run
 
 RESULT = {
     "date": "20260101-000000", "backend": "vllm", "model_id": "some/model", "num_prompts": 100,
@@ -440,3 +441,74 @@ def test_skipped_files_are_sorted_by_name(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_read_is_the_callers_error(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
         load(tmp_path / "absent")
+
+
+# ---- studies that a collector made
+
+
+def collected(root: Path, study: str, arm: str = "a", **more: Any) -> Path:
+    sim = simulated(requests=len(study) + 40)
+    return write_run(root / arm / "chat-c8-r1", [sim], study=study, arm=arm, **more)
+
+
+def test_a_study_is_named_by_its_collected_runs(tmp_path: Path) -> None:
+    collected(tmp_path, "made")
+    found = load(tmp_path)
+    assert runs(found) == {"made": ["a/chat-c8-r1/bench.json"]}
+    assert found.studies[0].folder == ""
+    assert found.skipped == ()
+
+
+def test_each_folder_of_a_collector_is_a_study(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        collected(tmp_path / name, name)
+    found = load(tmp_path)
+    assert runs(found) == {
+        "one": ["one/a/chat-c8-r1/bench.json"],
+        "other": ["other/a/chat-c8-r1/bench.json"],
+    }
+    assert [study.folder for study in found.studies] == ["one", "other"]
+
+
+def test_runs_of_two_studies_in_one_folder_name_none(tmp_path: Path) -> None:
+    collected(tmp_path / "x", "one")
+    collected(tmp_path / "y", "other")
+    assert list(runs(load(tmp_path))) == [HERE]
+
+
+def test_a_name_that_study_toml_gives_counts_before_the_collectors(tmp_path: Path) -> None:
+    collected(tmp_path, "made")
+    text(tmp_path / "study.toml", 'name = "mine"\n')
+    assert list(runs(load(tmp_path))) == ["mine"]
+
+
+def test_a_claims_file_of_a_collected_study(tmp_path: Path) -> None:
+    collected(tmp_path / "made", "made")
+    text(tmp_path / "made" / "claims.toml", CLAIM)
+    (study,) = load(tmp_path).studies
+    assert (study.name, len(study.claims)) == ("made", 1)
+
+
+def test_interrupted_and_failed_runs_are_listed_and_not_measured(tmp_path: Path) -> None:
+    run = collected(tmp_path / "made", "made")
+    states = {"half-1": "interrupted", "failed-1": "failed", "part": "running"}
+    for ending, state in states.items():
+        left = run.with_name(f"{run.name}.{ending}")
+        write_run(left, [simulated(requests=20)], study="made", arm="a", state=state)
+    write_run(run.parent / ".servers" / "1.1-warmup", [simulated(requests=8)], study="made")
+    found = load(tmp_path)
+    assert runs(found) == {"made": ["made/a/chat-c8-r1/bench.json"]}
+    assert {file.rpartition("r1.")[2]: reason for file, reason in reasons(found).items()} == {
+        "half-1/run.json": "the collector's run is interrupted; it was made anew",
+        "failed-1/run.json": "the collector's run is failed; it was made anew",
+        "part/run.json": "the collector's run is running; `collect` again makes it anew",
+    }
+    assert sorted(item.wanted for item in found.skipped) == [False, True, True]
+
+
+def test_collected_runs_are_read_alike_by_any_number_of_jobs(tmp_path: Path) -> None:
+    for number, arm in enumerate(("a", "a.b", "a-b", "b")):
+        collected(tmp_path / "made", "made", arm, date=f"20261130-12000{number}")
+    one, two = load(tmp_path, jobs=1), load(tmp_path, jobs=3)
+    assert [run.id for run in one.studies[0].runs] == [run.id for run in two.studies[0].runs]
+    assert list(one.studies[0].arms) == ["a", "a-b", "a.b", "b"]

@@ -21,11 +21,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from analysis.claims import kinds
-from analysis.model import Outcome, Skipped, Source
+from analysis.model import Outcome, ServerSide, Skipped, Source
 from analysis.pipeline import Analysis, analyse
 from analysis.report import MANIFEST, TOP, markdown_table, pages, run_rows, summary_rows, write
 from tests import reports
 from tests.builders import arm, cell, figure, printed, run, startup, study
+from tests.collected import simulated, write_run
 from tests.test_markdown import TEXTS, Page, converter, seen
 
 ROOT = Path(__file__).parents[1]
@@ -60,6 +61,7 @@ def everything(text: str, name: str | None = None) -> Analysis:
     one = run(
         {"failed": 1}, id=text, arm=of, workload=text, config={text: text}, file=text, key=text
     )
+    one = replace(one, server=ServerSide(served={text: 1, "other": 2}))
     capped = cell(known, one)
     free = cell(known, replace(one, id=text + "2", concurrency=None), concurrency=None)
     right = cell("plain", run(id="plain", arm="plain", workload=text))
@@ -592,3 +594,24 @@ def test_the_board_starts_with_a_few_sentences_and_no_title_stands_twice(
     study = [line for line in index.splitlines() if line.endswith("| writeup |")]
     assert len(study) > 150
     assert len(set(titles)) == len(titles) - 1  # one sentence of two studies
+
+
+# ---- what servers told
+
+
+def test_what_the_servers_said_stands_on_the_page_of_data_quality(tmp_path: Path) -> None:
+    two = [simulated(in_flight=4, slots=2, requests=n) for n in (56, 60)]
+    write_run(tmp_path / "direct" / "chat-c8-r1", two, arm="direct")
+    write_run(tmp_path / "free" / "chat-c8-r1", [simulated(slots=16)], arm="free", evidence=False)
+    page = pages(analyse(tmp_path))["quality.md"]
+    rows = [row.split(" | ") for row in page.partition("What the servers said")[2].splitlines()]
+    (row,) = [row for row in rows if "replica-0" in row[-1]]
+    queue = sum(sum(sim.queue) for sim in two) / 116
+    assert row[1:] == [f"{1000 * queue:.0f} ms", "3.73", "0", "replica-0: 56, replica-1: 60 |"]
+    assert page.count("bench.json") > 0
+    assert "server: 400" not in page
+
+
+def test_without_such_a_run_the_page_has_no_such_part() -> None:
+    page = pages(reports.analysis(study(cell())))["quality.md"]
+    assert "What the servers said" not in page

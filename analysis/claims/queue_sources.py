@@ -3,8 +3,8 @@
 Up to four of them (`analysis.queue_sources`): the server's queue times, the engine's own waiting
 count, Little's law on the client's file, and the TTFT over that of `reference`, an arm that does
 not queue. Each is compared with the first that there is, run by run. The claim holds where every
-mean ratio lies within `margin`; it is refuted where one lies beyond it with its whole 95 %
-interval between runs.
+mean ratio lies within `margin` and the standard deviation between runs does too; it is refuted
+where one lies beyond it with its whole 95 % interval between runs, or in the only run there is.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     if len(names) < 2:
         raise Missing(
             f"two sources of the wait of {cell.name}",
-            "a run that `collect` made has the server's queue times and its waiting counts",
+            "a run that `collect` made has the server's queue times (requests-*.jsonl) and its "
+            "waiting counts (steps-*.jsonl)",
+            again(cell),
         )
     cells = (cell,) if other is None else (cell, other)
     numbers = [_estimate(name, [run[name] for run in told]) for name in names]
@@ -98,9 +100,18 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
 
 def _verdict(found: Comparison, margin: float) -> Verdict:
     low, high = 1 - margin, 1 + margin
-    if low <= found.ratio <= high:
-        return "supported"
-    return "refuted" if found.hi < low or found.lo > high else "inconclusive"
+    lo, hi = _interval(found)
+    if hi < low or lo > high:
+        return "refuted"
+    # Runs that are far off on either side agree in the mean only.
+    apart = found.se * math.sqrt(found.n_treatment) if found.repeated else 0.0
+    within = low <= found.ratio <= high and apart <= math.log(high)
+    return "supported" if within else "inconclusive"
+
+
+def _interval(found: Comparison) -> tuple[float, float]:
+    """95 % between runs; of one run, whose sources tell of the same requests, its ratio."""
+    return (found.lo, found.hi) if found.repeated else (found.ratio, found.ratio)
 
 
 def _estimate(name: str, told: list[Wait]) -> Estimate:
@@ -119,7 +130,7 @@ def _estimate(name: str, told: list[Wait]) -> Estimate:
 
 
 def _ratio(name: str, first: str, found: Comparison) -> Estimate:
-    lo, hi = (found.lo, found.hi) if found.repeated else (found.ratio, found.ratio)
+    lo, hi = _interval(found)
     interval = found.method if found.repeated and math.isfinite(hi) else "exact for this run"
     return Estimate(f"{name} / {first}", found.ratio, lo, hi, "", interval)
 

@@ -17,11 +17,15 @@ from analysis.formats._files import mapped, one_line
 from analysis.model import LARGEST, Counters, Record, Skipped, Source
 
 _NAME = re.compile(r"metrics-(?P<engine>[\w.-]+)\.(?P<when>before|after)\.txt(?:\.gz)?")
+_OF_COLLECTOR = b"# scrape"
+"""How the collector's own heading begins, also that of a server that did not answer."""
 _MOST_READ = 16 << 20
 
 
 def sniff(path: Path, head: bytes) -> bool:
     """Prometheus text, which begins with comments of two kinds."""
+    if head.startswith(_OF_COLLECTOR):
+        return _NAME.fullmatch(path.name) is not None
     return b"# TYPE " in head and b"# HELP " in head
 
 
@@ -38,6 +42,8 @@ def read(path: Path, file: str) -> list[Record]:
         ]
     data, trouble = mapped(path)
     text = bytes(data[:_MOST_READ]).decode("utf-8", "replace")
+    # Half a number at the end would be another number.
+    text = text[: text.rfind("\n") + 1]
     values: dict[str, float] = {}
     try:
         for family in text_string_to_metric_families(text):
