@@ -25,7 +25,9 @@ from numpy.typing import NDArray
 
 from analysis._simulated_engine import EngineState, Event, Job, Timeline
 
-Routing = Literal["round robin", "least in flight", "random"]
+Routing = Literal["round robin", "least in flight", "random", "own client"]
+"""How requests are spread over replicas. "own client": request i belongs to replica i mod k, and
+each replica has a client of its own with its part of the requests in flight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,8 @@ def simulate(
     """One run of the model.
 
     Raises:
-        ValueError: a request that can never be served (it needs more blocks than there are).
+        ValueError: a request that can never be served (it needs more blocks than there are), or a
+            replica whose client may send nothing.
     """
     room = arm.engine.kv_blocks * arm.engine.block_size
     if int((workload.prompt + workload.output).max()) > room:
@@ -191,18 +194,24 @@ def simulate(
     engines = [EngineState(arm.cost, arm.engine, noise) for _ in range(arm.engine.replicas)]
     timeline = Timeline()
     start = np.zeros(n)
+    offsets = np.concatenate([[0], np.cumsum(workload.output)])
+    late = delivery.to_client + network.exponential(delivery.jitter, offsets[-1])
 
     def send(job: Job, time: float) -> None:
         start[job.index] = time
         timeline.push(time + delivery.to_server, Event.ARRIVAL, job)
 
-    upcoming = iter(jobs)
+    apart = arm.engine.routing == "own client"
+    if apart and isinstance(load, Closed) and load.concurrency < len(engines):
+        raise ValueError(f"{len(engines)} clients need as many requests in flight")
+    upcoming = [iter(jobs[i :: len(engines)] if apart else jobs) for i in range(len(engines))]
     if isinstance(load, Open):
         for job, time in zip(jobs, np.cumsum(arrivals.exponential(1 / load.rate, n)), strict=True):
             send(job, float(time))
     else:
-        for job in islice(upcoming, load.concurrency):
-            send(job, 0.0)
+        for at in range(load.concurrency):
+            for job in islice(upcoming[at % len(engines) if apart else 0], 1):
+                send(job, 0.0)
 
     turn = 0
     while timeline:
@@ -211,7 +220,8 @@ def simulate(
         for kind, what in events:
             if kind is Event.ARRIVAL:
                 assert isinstance(what, Job)  # noqa: S101  narrows the payload
-                what.engine, what.arrived = _route(arm.engine, engines, turn, routes), time
+                at = what.index if apart else turn
+                what.engine, what.arrived = _route(arm.engine, engines, at, routes), time
                 turn += 1
                 engines[what.engine].waiting.append(what)
                 touched.add(what.engine)
@@ -220,14 +230,14 @@ def simulate(
                 touched.add(what)
                 done = engines[what].finish_step(time)
                 if isinstance(load, Closed):
-                    for job in islice(upcoming, len(done)):
+                    for ended, job in zip(done, upcoming[what if apart else 0], strict=False):
                         # The client hears of the end before it sends the next request.
-                        send(job, time + delivery.to_client)
+                        send(job, time + late[offsets[ended.index + 1] - 1])
         for engine in sorted(touched):
-            ended = engines[engine].start_step(time)
-            if ended is not None:
-                timeline.push(ended, Event.STEP_END, engine)
-    return _result(arm, workload, load, start, jobs, engines, delivery, network)
+            until = engines[engine].start_step(time)
+            if until is not None:
+                timeline.push(until, Event.STEP_END, engine)
+    return _result(arm, workload, load, start, jobs, engines, offsets, late)
 
 
 def _pairs(workload: Workload) -> list[tuple[int, int]]:
@@ -251,8 +261,8 @@ def _result(
     start: NDArray[np.float64],
     jobs: list[Job],
     engines: list[EngineState],
-    delivery: Delivery,
-    network: np.random.Generator,
+    offsets: NDArray[np.int64],
+    late: NDArray[np.float64],
 ) -> Simulated:
     sizes = np.array([len(engine.rows) for engine in engines])
     shift = np.concatenate([[0], np.cumsum(sizes)])
@@ -263,7 +273,6 @@ def _result(
     place[order] = np.arange(len(order))
     step_of = place[np.concatenate([np.array(job.steps) + shift[job.engine] for job in jobs])]
     rows, label = raw[order], label[order]
-    offsets = np.concatenate([[0], np.cumsum(workload.output)])
     truth = Truth(
         rows[:, 0], rows[:, 1], label, rows[:, 2].astype(np.int64), rows[:, 3].astype(np.int64),
         np.bincount(step_of, minlength=len(rows)),
@@ -271,8 +280,7 @@ def _result(
         np.array([job.scheduled - job.arrived for job in jobs]),
         np.array([job.engine for job in jobs]),
     )  # fmt: skip
-    received = truth.end[step_of] + delivery.to_client
-    if delivery.jitter:
-        late = received + network.exponential(delivery.jitter, len(received))
-        received = np.concatenate([np.maximum.accumulate(late[a:b]) for a, b in pairwise(offsets)])
+    received = truth.end[step_of] + late
+    # A stream is read in order: a chunk behind a late one is no earlier.
+    received = np.concatenate([np.maximum.accumulate(received[a:b]) for a, b in pairwise(offsets)])
     return Simulated(arm, load, workload, start, received, offsets, truth)
