@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.in_flight import in_flight, residences, steady, whole
@@ -34,6 +34,7 @@ def test_three_requests_by_hand():
     assert flight.between(1, 4) == pytest.approx(2)
 
 
+@settings(deadline=None)
 @given(STAYS)
 def test_littles_law_holds_over_a_whole_run(stays):
     found = of(stays)
@@ -41,6 +42,7 @@ def test_littles_law_holds_over_a_whole_run(stays):
     assert in_flight(found).mean == pytest.approx(sum(s for _, s in stays) / span)
 
 
+@settings(deadline=None)
 @given(STAYS, st.floats(0, 60))
 def test_counts_are_those_of_a_plain_loop(stays, at):
     flight = in_flight(of(stays))
