@@ -174,9 +174,19 @@ def simulate(
     load: Closed | Open,
     *,
     seed: int,
+    noise_seed: int | None = None,
     delivery: Delivery = Delivery(),
 ) -> Simulated:
     """One run of the model.
+
+    Args:
+        arm: the server.
+        workload: what is sent, in this order.
+        load: how it is sent.
+        seed: of arrivals, routes and delivery: which requests wait for which.
+        noise_seed: of the steps' noise; the same as `seed` if not given. With another one the
+            same requests meet the same server at another time.
+        delivery: the way between client and engine.
 
     Raises:
         ValueError: a request that can never be served (it needs more blocks than there are), or a
@@ -186,9 +196,8 @@ def simulate(
     if int((workload.prompt + workload.output).max()) > room:
         raise ValueError(f"a request needs more than the {room:,} tokens of KV cache")
     # Streams of their own, so that one arm's draws do not shift another's.
-    noise, arrivals, routes, network = (
-        np.random.default_rng([seed, stream]) for stream in range(4)
-    )
+    arrivals, routes, network = (np.random.default_rng([seed, stream]) for stream in range(3))
+    noise = np.random.default_rng([seed if noise_seed is None else noise_seed, 3])
     n = len(workload.prompt)
     jobs = [Job(i, int(p), int(o)) for i, (p, o) in enumerate(_pairs(workload))]
     engines = [EngineState(arm.cost, arm.engine, noise) for _ in range(arm.engine.replicas)]
