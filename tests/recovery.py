@@ -32,6 +32,9 @@ KINDS = (
     "step cost", "KV", "sequences", "KV and cost", "sequences and cost", "replicas", "open loop",
 )  # fmt: skip
 LATENCIES: tuple[Latency, ...] = ("itl", "stay", "duration")
+EXACT = 2e-4
+"""Of the gap: a share of scheduling that has no noise has no interval, and the truth's own run
+differs by what a millisecond on the network moves."""
 LEAST_GAP = 0.10
 """Of the baseline's latency: smaller gaps are not attributed here."""
 
@@ -48,13 +51,22 @@ class Case:
     refused: str = ""
     truth: tuple[float, float] = (np.nan, np.nan)
     found: tuple[float, float] = (np.nan, np.nan)
-    covered: tuple[bool, bool] = (False, False)
+    intervals: tuple[tuple[float, float], tuple[float, float]] = ((0.0, 0.0), (0.0, 0.0))
     verdict: Causes | None = None
 
     @property
     def error(self) -> float:
         """The larger error of the two shares."""
         return max(abs(t - f) for t, f in zip(self.truth, self.found, strict=True))
+
+    @property
+    def covered(self) -> tuple[bool, bool]:
+        """Whether each share's interval holds the truth, to `EXACT`."""
+        cost, scheduling = (
+            lo - EXACT <= true <= hi + EXACT
+            for (lo, hi), true in zip(self.intervals, self.truth, strict=True)
+        )
+        return cost, scheduling
 
     @property
     def wrong(self) -> bool:
@@ -208,14 +220,10 @@ def _case(
     moved = cost_moved - a if split.schedule_of == "baseline" else b - limits_moved
     truth = (moved / (b - a), 1 - moved / (b - a))
     terms = (split.step_cost, split.scheduling)
-    # A term without noise has no interval: a thousandth of the gap is taken as met.
-    covered = [
-        t.share_lo - 1e-3 <= x <= t.share_hi + 1e-3 for t, x in zip(terms, truth, strict=True)
-    ]
     verdict = causes(found)
     return replace(
         case, truth=truth, found=(terms[0].share, terms[1].share),
-        covered=(covered[0], covered[1]),
+        intervals=((terms[0].share_lo, terms[0].share_hi), (terms[1].share_lo, terms[1].share_hi)),
         verdict=verdict if isinstance(verdict, Causes) else None,
     )  # fmt: skip
 
