@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats as sps
 
-from analysis.model import Floats
+from analysis.model import Floats, Requests
 from analysis.token_times import Arrivals, Refused
 
 
@@ -35,6 +35,14 @@ def of_arrivals(found: Arrivals) -> dict[str, Floats]:
     """Stages that a client sees, s. Shapes (n,)."""
     first = found.time[found.offsets[:-1]]
     return {"first token": first - found.start, "decode": found.last - first}
+
+
+def of_requests(requests: Requests) -> dict[str, Floats]:
+    """The same of completed requests where a file has no start times: what it still tells."""
+    total = np.concatenate([[0.0], np.cumsum(requests.gaps)])
+    decode = total[requests.offsets[1:]] - total[requests.offsets[:-1]]
+    kept = ~requests.failed & (requests.ttft > 0)
+    return {"first token": requests.ttft[kept], "decode": decode[kept]}
 
 
 def same_requests(a: Arrivals, b: Arrivals) -> bool:

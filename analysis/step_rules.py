@@ -39,8 +39,8 @@ def by_pauses(found: Arrivals, pause: float = PAUSE) -> Assigned:
 
     The step that begins at the sorted chunk p ends before q = min(next pause, the first chunk
     whose request already has a chunk at or after p). The latter is the least successor over
-    i >= p, a running minimum from the right. The chain 0 -> q(0) -> q(q(0)) ... is followed by
-    doubling, so no loop runs over chunks or steps.
+    i >= p, a running minimum from the right. Every pause begins a step, so the chains p -> q(p)
+    are followed from all of them at once, as many times as steps lie between two pauses.
     """
     m = len(found.time)
     order = np.lexsort((found.ordinal, found.time))
@@ -56,14 +56,16 @@ def by_pauses(found: Arrivals, pause: float = PAUSE) -> Assigned:
         next_pause = breaks[np.searchsorted(breaks, np.arange(m), side="right").clip(0, None)]
         following = np.minimum(following, next_pause)
     else:  # one token a request: nothing says how long a step is
-        following = np.arange(1, m + 1)
-    jump, begins = np.append(following, m), np.zeros(m + 1, np.bool_)
-    begins[0] = True
-    for _ in range(m.bit_length()):
-        begins[jump[np.flatnonzero(begins)]] = True
-        jump = jump[jump]
-    step = (np.cumsum(begins[:m]) - 1)[place]
-    return Assigned(step, int(begins[:m].sum()), np.zeros(m))
+        following, breaks = np.arange(1, m + 1), np.arange(1, m + 1)
+    begins = np.zeros(m, np.bool_)
+    reached = np.append(0, breaks[:-1])
+    while len(reached):
+        begins[reached] = True
+        after = following[reached]
+        after = after[after < m]
+        reached = after[~begins[after]]
+    step = (np.cumsum(begins) - 1)[place]
+    return Assigned(step, int(begins.sum()), np.zeros(m))
 
 
 def by_lattice(found: Arrivals) -> Assigned:

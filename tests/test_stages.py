@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,9 +11,9 @@ from hypothesis import strategies as st
 from scipy import stats as sps
 
 from analysis.simulate import Engine
-from analysis.stages import of_arrivals, same_requests, split
+from analysis.stages import of_arrivals, of_requests, same_requests, split
 from analysis.token_times import Refused
-from tests.simulated import simulated, steps_of
+from tests.simulated import requests_of, simulated, steps_of
 
 TIMES = st.lists(st.floats(0.001, 100), min_size=5, max_size=5)
 
@@ -44,6 +46,14 @@ def test_few_sequences_cost_the_first_token_only():
     assert first.lo > 0.3
     assert decode.hi < 0
     assert stay.gap == pytest.approx(first.gap + decode.gap)
+
+
+def test_stages_need_no_start_times():
+    run = simulated()
+    with_them = of_arrivals(steps_of(run).found)
+    without = of_requests(replace(requests_of(run), start=None))
+    for name, seconds in with_them.items():
+        assert without[name] == pytest.approx(seconds)
 
 
 def test_other_requests_are_not_paired():
