@@ -145,10 +145,10 @@ def run(
         },
         dict(config or {}),
         requests,
-        arm,
-        workload,
-        concurrency,
-        rate,
+        arm=arm,
+        workload=workload,
+        concurrency=concurrency,
+        requested_rate=rate,
         warnings=warnings,
     )
 
