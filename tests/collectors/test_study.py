@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectors.errors import BadInput
@@ -124,6 +124,7 @@ values = st.recursive(
 KEYS = ("name", "arm", "workload", "servers", "made_model", "repeats", "seed", "starts", "about")
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(KEYS) | words, values, max_size=4))
 def test_any_table_is_a_study_or_a_line(broken: dict[str, Any]) -> None:
     try:
