@@ -39,8 +39,6 @@ WORDS_OF_A_FORMAT = {
 
 
 STREAMS = {
-    # It is given to what tells a run's progress, and may be another.
-    "collectors/progress.py": {"sys.stderr"},
     # A client that is forked flushes what vLLM printed before it ends.
     "collectors/bench_worker.py": {"sys.stdout", "sys.stderr"},
 }

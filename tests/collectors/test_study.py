@@ -40,7 +40,7 @@ def test_a_file_hides_no_study_that_ships(tmp_path: Path, monkeypatch: pytest.Mo
     [
         ("quantisation", "did you mean 'quantization'?"),
         ("Headroom", "did you mean 'headroom'?"),
-        ("zzz", "known: cpu-smoke"),
+        ("zzz", ", quantization; a study of your own is a .toml file"),
         ("./none.toml", "no such file is here"),
         ("", "no such study ships"),
         ("a\0b", "no such study ships"),
