@@ -20,6 +20,8 @@ from collectors.keeper import KILL, MARK, STOP
 GRACE = 20.0
 """Seconds in which a command may end by itself before it is killed."""
 
+_LONGEST = 2000
+"""Characters of a line that are searched: what looks for names takes the square of it."""
 _EXCEPTION = re.compile(r"\b[A-Za-z_][\w.]*(?:Error|Exception|Interrupt)\b: .+")
 _NO_REASON = re.compile("See root cause above|WARNING|INFO")
 _TELLING = re.compile(r"error|exception|traceback|unrecognized|killed|cannot|fail", re.IGNORECASE)
@@ -113,7 +115,7 @@ def telling_lines(log: Path, most: int = 3) -> list[str]:
             text = file.read().decode("utf-8", "replace")
     except OSError:
         return []
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip()[:_LONGEST] for line in text.splitlines() if line.strip()]
     said = dict.fromkeys(
         found[0]
         for line in lines

@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -307,9 +307,11 @@ def at_once(
     Raises:
         Whatever the first failure raised, when no work goes on any more.
     """
+    waiting: list[Future[None]] = []
     with ThreadPoolExecutor(max(most, 1)) as pool:
-        waiting = [pool.submit(work, item) for item in items]
         try:
+            # An interruption while a thread starts leaves it without anybody who waits for it.
+            waiting.extend(pool.submit(work, item) for item in items)
             wait(waiting)
         except BaseException:
             for one in waiting:

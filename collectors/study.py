@@ -146,7 +146,7 @@ def read_study(word: str) -> Study:
                 Problem(
                     f"study {word!r}",
                     "no such study ships and no such file is here",
-                    todo=f"{nearest(word, shipped())} A study of your own is a .toml file",
+                    todo=f"{nearest(word, shipped())}; a study of your own is a .toml file",
                 )
             )
     return parse_study(read_toml(path), path.name)

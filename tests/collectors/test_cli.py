@@ -25,6 +25,7 @@ from collectors.hardware import NoGpu
 from collectors.preflight import Preflight
 from tests.collectors.campaigns import ROOT, STAND_IN, port, study, toml
 from tests.collectors.test_bench_worker import vllm
+from tests.collectors.words import write_sharegpt, write_tokenizer
 
 Capture = pytest.CaptureFixture[str]
 
@@ -251,6 +252,28 @@ def test_clients_are_forked_where_the_interpreter_is_known(
         assert callable(start)
         if worker is not None:
             worker.stop()
+
+
+# ---- a dataset
+
+
+def test_lengths_of_a_dataset_are_shown(tmp_path: Path, capsys: Capture) -> None:
+    data = write_sharegpt(tmp_path / "s.json", [(10, 20), (30, 40)])
+    model = write_tokenizer(tmp_path / "model")
+    saved = tmp_path / "samples"
+    words = ("inspect", data, "--model", model, "--num-prompts", 2, "--save-samples", saved)
+    code, out, err = run(*words, capsys=capsys)
+    assert (code, err) == (0, "")
+    assert "Prompt tokens: min 10, max 30" in out
+    assert saved.is_file()
+
+
+def test_a_dataset_that_is_not_there(tmp_path: Path, capsys: Capture) -> None:
+    model = write_tokenizer(tmp_path / "model")
+    code, out, err = run("inspect", tmp_path / "none.json", "--model", model, capsys=capsys)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("collect: ")
+    assert "none.json" in err
 
 
 # ---- the program

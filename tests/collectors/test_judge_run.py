@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectors.client import Driven
@@ -61,6 +61,7 @@ json_values = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(json_values | st.dictionaries(st.sampled_from(["completed", "failed"]), json_values))
 def test_any_result_is_judged(tmp_path_factory: pytest.TempPathFactory, told: object) -> None:
     folder = tmp_path_factory.getbasetemp()
@@ -69,6 +70,7 @@ def test_any_result_is_judged(tmp_path_factory: pytest.TempPathFactory, told: ob
     assert found.reason or found.state == "complete"
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=50))
 def test_any_file_is_judged(tmp_path_factory: pytest.TempPathFactory, told: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "any.json"

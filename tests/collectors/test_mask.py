@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectors import mask
@@ -113,12 +113,14 @@ def test_no_words() -> None:
     assert mask.words([]) == []
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(max_size=30), max_size=6))
 def test_any_words_keep_their_number(words: list[str]) -> None:
     assert len(mask.flags(words)) == len(words)
     assert all(len(each) >= 6 for each in mask.values(words, {}))
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from(["--api-key", "--token", "--password"]),
     st.text("abcdefghijklmnopqrstuvwxyz0123456789_", min_size=6),

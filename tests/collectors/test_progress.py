@@ -21,7 +21,7 @@ class Gone(io.StringIO):
 
 def walked(stream: io.StringIO, estimate: float | None = None) -> str:
     now = [0.0]
-    progress = Progress(3, estimate, stream, lambda: now[0])
+    progress = Progress(3, stream, estimate, lambda: now[0])
     progress.tell("one: server starts")
     now[0] = 20
     progress.begins("arm one (1 of 2), work-c2-r1")
@@ -70,6 +70,6 @@ def test_a_terminal_that_was_closed() -> None:
 
 
 def test_no_runs() -> None:
-    progress = Progress(0, None, Terminal(), lambda: 0.0)
+    progress = Progress(0, Terminal(), None, lambda: 0.0)
     progress.begins("x")
     assert progress.left is None

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectors import rundir
@@ -147,6 +147,7 @@ def test_free_space_of_a_folder_to_come(tmp_path: Path) -> None:
     assert rundir.free_bytes(tmp_path / "a" / "b") > 0
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text(max_size=5), st.text() | st.integers() | st.none(), max_size=5))
 def test_any_record_is_read_as_it_was_written(
     tmp_path_factory: pytest.TempPathFactory, record: dict[str, object]

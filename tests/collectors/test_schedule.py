@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectors.commands import share
@@ -55,6 +55,7 @@ def studies(draw: st.DrawFn) -> Study:
 ROUTERS = ["direct", "round_robin"]
 
 
+@settings(deadline=None)
 @given(studies())
 def test_each_cell_is_run_once_a_repeat(one: Study) -> None:
     jobs = plan(one).jobs
@@ -69,6 +70,7 @@ def test_each_cell_is_run_once_a_repeat(one: Study) -> None:
                 assert {job.repeat for job in same} >= set(range(1, wanted + 1))
 
 
+@settings(deadline=None)
 @given(studies())
 def test_all_arms_are_sent_the_same_prompts_and_each_repeat_others(one: Study) -> None:
     jobs = plan(one).jobs
@@ -77,11 +79,13 @@ def test_all_arms_are_sent_the_same_prompts_and_each_repeat_others(one: Study) -
     assert all(seed >= 0 for _, seed in seeds)
 
 
+@settings(deadline=None)
 @given(studies())
 def test_the_order_follows_from_the_seed(one: Study) -> None:
     assert plan(one) == plan(one)
 
 
+@settings(deadline=None)
 @given(studies())
 def test_clients_share_what_is_in_flight_and_the_prompts(one: Study) -> None:
     for job in plan(one).jobs:
@@ -92,6 +96,7 @@ def test_clients_share_what_is_in_flight_and_the_prompts(one: Study) -> None:
         assert min(parts) >= 1
 
 
+@settings(deadline=None)
 @given(studies())
 def test_sessions_hold_their_own_arms_only_and_share_the_repeats(one: Study) -> None:
     made = plan(one)
@@ -105,6 +110,7 @@ def test_sessions_hold_their_own_arms_only_and_share_the_repeats(one: Study) -> 
         assert len({each.start for each in first}) == len(first)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 4), st.integers(2, 8))
 def test_each_arm_is_started_first_about_equally_often(seed: int, arms: int, starts: int) -> None:
     one = made_of([arm(f"arm{n}") for n in range(arms)], seed, starts)
@@ -117,6 +123,7 @@ def test_each_arm_is_started_first_about_equally_often(seed: int, arms: int, sta
     assert max(counts) - min(counts) <= 1
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 8), st.integers(1, 4))
 def test_arms_on_one_gpu_take_turns_to_be_driven_first(
     seed: int, repeats: int, starts: int

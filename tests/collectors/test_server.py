@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 import threading
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -194,15 +195,23 @@ def test_a_failure_leaves_the_other_work_alone() -> None:
     at_once(done.append, [], 0, lambda: None)
 
 
-def test_an_interruption_cancels_what_goes_on() -> None:
-    cancelled = threading.Event()
-    begun: list[int] = []
+@pytest.mark.parametrize("place", ["submit", "wait"])
+def test_an_interruption_cancels_what_goes_on(place: str) -> None:
+    cancelled, over = threading.Event(), threading.Event()
 
     def work(item: int) -> None:
-        begun.append(item)
+        if place == "wait":
+            until(lambda: "waiter.acquire" in last_line_of_main_thread())
         os.kill(os.getpid(), signal.SIGINT)
-        assert cancelled.wait(30)
+        if cancelled.wait(WAIT):
+            over.set()
 
+    def last_line_of_main_thread() -> str:
+        stack = traceback.extract_stack(sys._current_frames()[main])
+        in_wait = any(frame.name == "wait" and "_base" in frame.filename for frame in stack)
+        return str(stack[-1].line) if in_wait else ""
+
+    main = threading.get_ident()
     with pytest.raises(KeyboardInterrupt):
         at_once(work, [0, 1], 1, cancelled.set)
-    assert begun == [0]
+    assert over.wait(WAIT)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectors.errors import BadInput
@@ -26,11 +26,13 @@ def test_nearest(word: str, known: list[str], told: str) -> None:
     assert nearest(word, known) == told
 
 
+@settings(deadline=None)
 @given(st.text(), st.lists(st.text(), max_size=20))
 def test_nearest_says_something_of_any_words(word: str, known: list[str]) -> None:
     assert nearest(word, known)
 
 
+@settings(deadline=None)
 @given(st.text(min_size=1), st.lists(st.text(min_size=1), max_size=5))
 def test_a_word_that_is_there_is_the_nearest(word: str, known: list[str]) -> None:
     others = [other for other in known if other.lower() != word.lower()]
