@@ -233,19 +233,28 @@ def failed_checks(
 
 
 def command(study: Study, experiment: Experiment) -> str:
-    """The `collect` line that would run an experiment."""
-    specs = [study.arms[arm].spec for arm in experiment.arms if arm in study.arms]
-    own = next((spec.collect_study for spec in specs if spec.collect_study), "")
-    words = ["collect", "--study", own or study.spec.collect_study or f"{study.name}.toml"]
-    for arm in experiment.arms:
+    """The `collect` line that would run an experiment; one for each study of the collector."""
+    arms: dict[str, list[str]] = {}
+    for name in experiment.arms:
+        arm = study.arms.get(name)
+        own = arm.spec.collect_study if arm is not None else ""
+        called = arm.spec.collect_arm if arm is not None else ""
+        known = arms.setdefault(own or study.spec.collect_study or f"{study.name}.toml", [])
+        if (called or name) not in known:
+            known.append(called or name)
+    line = " && ".join(_collect(file, names, experiment) for file, names in arms.items())
+    return f"{line}  # {experiment.note}" if experiment.note else line
+
+
+def _collect(file: str, arms: Sequence[str], experiment: Experiment) -> str:
+    words = ["collect", "--study", file]
+    for arm in arms:
         words += ["--arm", arm]
     for workload in experiment.workloads:
         words += ["--workload", workload]
     for load in experiment.concurrency:
         words += ["--concurrency", str(load)]
-    words += ["--repeats", str(experiment.repeats)]
-    line = shlex.join(words)
-    return f"{line}  # {experiment.note}" if experiment.note else line
+    return shlex.join([*words, "--repeats", str(experiment.repeats)])
 
 
 def _corrected(findings: Sequence[Finding]) -> list[Finding]:

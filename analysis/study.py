@@ -66,6 +66,8 @@ class ArmSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     nearest folder at or above each run."""
     collect_study: str = ""
     """The collector's study that has this arm, where it is not the study's own."""
+    collect_arm: str = ""
+    """What that study calls it, where it is another name."""
 
 
 class Reference(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -209,7 +211,7 @@ def arm_config(arm: ArmSpec) -> dict[str, Scalar]:
 
     Flags go by the names of the fields: `-tp 2` is `tensor_parallel`.
     """
-    skip = {"name", "about", "flags", "startup", "collect_study", "model_config", "log"}
+    skip = {"name", "about", "flags", "startup", "collect_study", "collect_arm", "model_config", "log"}
     config: dict[str, Scalar] = {
         field: int(value) if isinstance(value, LeftOut) else value
         for field, value in msgspec.structs.asdict(arm).items()
