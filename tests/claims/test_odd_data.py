@@ -62,6 +62,7 @@ CLAIMS: dict[str, list[dict[str, Any]]] = {
         for relation in ("equals", "about", "at_least")
     ],
     "ordering": [{"arm": "a", "among": ["b"], "metric": "mean_itl"}],
+    "queue_sources": [{**CELL, "reference": "b"}, {**CELL, "margin": 5}],
     "queue_wait": [
         {**CELL, "limit": "max_num_seqs", "reference": "b"},
         {**CELL, "slots": 8},
