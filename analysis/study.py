@@ -211,7 +211,16 @@ def arm_config(arm: ArmSpec) -> dict[str, Scalar]:
 
     Flags go by the names of the fields: `-tp 2` is `tensor_parallel`.
     """
-    skip = {"name", "about", "flags", "startup", "collect_study", "collect_arm", "model_config", "log"}
+    skip = {
+        "name",
+        "about",
+        "flags",
+        "startup",
+        "collect_study",
+        "collect_arm",
+        "model_config",
+        "log",
+    }
     config: dict[str, Scalar] = {
         field: int(value) if isinstance(value, LeftOut) else value
         for field, value in msgspec.structs.asdict(arm).items()

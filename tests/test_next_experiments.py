@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ def test_every_suggested_line_passes_a_dry_run(
         assert cli.main([*words[1:], "--dry-run"]) == 0, line
         told = capsys.readouterr()
         assert "bench serve" in told.out
-        for arm in (after for word, after in zip(words, words[1:], strict=False) if word == "--arm"):
+        for arm in (name for flag, name in pairwise(words) if flag == "--arm"):
             assert f"/{arm}/" in told.out, line
 
 

@@ -55,7 +55,6 @@ CLAIMS: dict[str, list[dict[str, Any]]] = {
     "kv_accounting": [{"arm": "a", "printed_as": "total", "compared_with": "b"}],
     "length": [{"workload": "chat", "fits": True, "arm": "a"}],
     "load": [{"arms": ["a", "b"], "workload": "chat", "concurrency": 10, "limited_by": "cap"}],
-    "queue_sources": [CELL, {**CELL, "reference": "b"}],
     "magnitude": [
         {**ITL, "measure": measure, "stated": "1", "unit": unit, "relation": relation}
         for measure, unit in (("ratio", ""), ("percent", ""), ("difference", "ms"), ("share", ""))
