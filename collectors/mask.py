@@ -35,11 +35,14 @@ def is_secret(name: str) -> bool:
 
 
 def text(value: str) -> str:
-    """A text without passwords, keys and tokens, and with `~` for the home folder."""
+    """A text without passwords, keys and tokens; this folder's paths relative, home as `~`."""
     for form in _FORMS:
         value = form.sub(lambda found: found[0].replace(found["secret"], MASK), value)
-    home = str(Path.home())
-    return re.sub(rf"{re.escape(home)}(?![\w.-])", "~", value) if len(home) > 1 else value
+    # This folder first: it may lie in the home folder.
+    for place, shown in ((Path.cwd(), "."), (Path.home(), "~")):
+        if len(place.parts) > 1:
+            value = re.sub(rf"{re.escape(str(place))}(?![\w.-])", shown, value)
+    return value
 
 
 def words(argv: Sequence[str]) -> list[str]:

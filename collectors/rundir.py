@@ -8,10 +8,12 @@ a killed collector leaves is a `.part`; the next one keeps it as `<run>.half-1` 
 from __future__ import annotations
 
 import fcntl
+import gzip
 import hashlib
 import json
 import os
 import shutil
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +27,7 @@ SCHEMA = 1
 
 RECORD = "run.json"
 PART = ".part"
+_BLOCK = 1 << 20
 
 
 def write_atomically(path: Path, content: str) -> None:
@@ -131,11 +134,20 @@ def whole(folder: Path) -> str:
     if not isinstance(files, dict) or not files:
         return f"its {RECORD} lists no files"
     for name, digest in files.items():
-        if "/" in name or not (folder / name).is_file():
+        if "/" in name or not _there(folder / name):
             return f"its file {name!r} is missing"
         if sha256(folder / name) != digest:
             return f"its file {name!r} was changed"
     return ""
+
+
+def packed(path: Path) -> Path:
+    """Where a file lies when somebody has put it away with gzip."""
+    return path.with_name(f"{path.name}.gz")
+
+
+def _there(path: Path) -> bool:
+    return path.is_file() or packed(path).is_file()
 
 
 def checksums(folder: Path) -> dict[str, str]:
@@ -148,9 +160,15 @@ def checksums(folder: Path) -> dict[str, str]:
 
 
 def sha256(path: Path) -> str:
-    """SHA-256 of a file, as 64 hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """SHA-256 of a file as it was written, as 64 hexadecimal digits; packed or not."""
+    found = hashlib.sha256()
+    try:
+        with path.open("rb") if path.is_file() else gzip.open(packed(path), "rb") as file:
+            while block := file.read(_BLOCK):
+                found.update(block)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        return "damaged"
+    return found.hexdigest()
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 from pathlib import Path
@@ -155,3 +156,16 @@ def test_any_record_is_read_as_it_was_written(
     folder = tmp_path_factory.getbasetemp()
     rundir.write_record(folder, record)
     assert rundir.read_record(folder) == {"schema": rundir.SCHEMA, **record}
+
+
+def test_a_packed_file_counts_as_the_file(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "bench.json").write_text("{}")
+    rundir.write_record(folder, {"state": "complete", "files": rundir.checksums(folder)})
+    with gzip.open(folder / "bench.json.gz", "wb") as file:
+        file.write(b"{}")
+    (folder / "bench.json").unlink()
+    assert rundir.whole(folder) == ""
+    (folder / "bench.json.gz").write_bytes((folder / "bench.json.gz").read_bytes()[:-9])
+    assert "was changed" in rundir.whole(folder)
