@@ -1,8 +1,7 @@
 """What a collector leaves behind: the contract of a run folder.
 
 Collectors run benchmarks on a live server and write results; `analysis` reads them. The two
-packages never import each other: this folder layout is all that they share. The commands that
-write it come in a later release.
+packages never import each other: this folder layout is all that they share.
 
 A run is one call of a load generator against one running server, and has a folder of its own::
 
@@ -10,12 +9,15 @@ A run is one call of a load generator against one running server, and has a fold
         run.json     what was run: schema version, study, arm, workload, load, repeat, seed, the
                      order drawn, all command lines, versions, machine; state and SHA-256 of the
                      other files
-        bench.json   the load generator's own result, unchanged
-        metrics      the server's /metrics, as raw text with timestamps: before, during, after
-        gpu          samples of clocks, power, memory and use of each GPU, with timestamps
-        server.log   what the server printed, from its start
-        steps        where the server can report it: one record an engine step
-        spans        where the server can report it: queue, prefill and decode of each request
+        bench.json   the load generator's own result; bench-0.json ... of several clients
+        metrics-*    each engine's /metrics: in full before and after, samples in between
+        gpu.jsonl    samples of clocks, power, memory and use of each GPU
+        server.log   what the server printed at its start and during the run; replica-0.log ...
+        steps-*      where the server can report it: one record an engine step
+        requests-*   where the server can report it: queue, prefill and decode of each request
+        spans.jsonl  the same by the server's tracing
+
+The whole logs of servers, and their warm-ups, lie in `<arm>/.servers/`.
 
 Rules:
 

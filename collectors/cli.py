@@ -16,11 +16,11 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from collectors import listing, mask, record
+from collectors import installed, listing, mask, record
 from collectors.campaign import Campaign, Settings
 from collectors.client import Start, Worker, own_process
 from collectors.errors import BadInput, CollectError, Problem
-from collectors.host import Host, python_of, router_command, vllm_command
+from collectors.host import Host, router_command, vllm_command
 from collectors.http import get_json
 from collectors.process import kill_all
 from collectors.progress import Progress, clock
@@ -132,7 +132,7 @@ def _client(
     options: argparse.Namespace, host: Host, study: Study, mark: str
 ) -> tuple[Start, Worker | None]:
     """How clients are started: forks of one process where that can be had."""
-    python = python_of(host.vllm)
+    python = installed.interpreter(host.vllm)
     if options.client == "process" or not python:
         return own_process(mark), None
     log = host.results / study.name / ".client.log"
@@ -212,6 +212,7 @@ def _inspect(words: Sequence[str]) -> int:
                 seed=options.seed,
                 max_model_len=options.max_model_len,
                 save=None if options.save_samples is None else Path(options.save_samples),
+                python=installed.interpreter(vllm_command(options.vllm)),
             )
         )
     except CollectError as error:
@@ -345,6 +346,7 @@ def _inspect_parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=42, metavar="N", help="of the sample (default: 42)")
     add("--max-model-len", type=_count, metavar="N", help="what this would reject")
     add("--save-samples", metavar="FILE", help="write the sampled lengths as CSV")
+    add("--vllm", default="", metavar="CMD", help="the vllm whose tokenizers may be used")
     return parser
 
 

@@ -6,7 +6,7 @@ import importlib.util
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -82,16 +82,3 @@ def vllm_command(said: str = "") -> tuple[str, ...]:
 def router_command(said: str = "") -> tuple[str, ...]:
     """The words that start `vllm-router`; none where it is not installed."""
     return command_of(said, "vllm-router")
-
-
-def python_of(command: Sequence[str]) -> str:
-    """The interpreter that a command of Python's runs in; empty where that cannot be told."""
-    if len(command) >= 2 and command[1] == "-m":
-        return command[0]
-    found = shutil.which(command[0]) if len(command) == 1 else None
-    if found is None:
-        return ""
-    with Path(found).open("rb") as file:
-        first = file.readline(512).decode("utf-8", "replace")
-    words = first[2:].split() if first.startswith("#!") else []
-    return words[0] if len(words) == 1 and "python" in Path(words[0]).name else ""

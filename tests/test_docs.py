@@ -21,6 +21,8 @@ from analysis.judge import judge_study
 from analysis.load import load
 from analysis.reference import GPU_FACTS, Ref
 from analysis.study import convert, read_study
+from collectors.schedule import plan
+from collectors.study import parse_study
 from tests.generated_docs import TABLES, common_keys, when_keys
 
 ROOT = Path(__file__).parents[1]
@@ -119,11 +121,18 @@ def test_make_targets_in_documents_exist(name: str) -> None:
     assert named <= targets
 
 
-def test_help_in_the_docs_is_the_help() -> None:
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("analyze", "from analysis.cli import main; main(['--help'])"),
+        ("collect", "from collectors.cli import main; main(['--help'])"),
+        ("collect inspect", "from collectors.cli import main; main(['inspect', '--help'])"),
+    ],
+)
+def test_help_in_the_docs_is_the_help(name: str, call: str) -> None:
     page = (ROOT / "docs" / "commands.md").read_text("utf-8")
-    block = re.search(r"<!-- help: analyze -->\n```text\n(.*?)```", page, re.DOTALL)
+    block = re.search(rf"<!-- help: {name} -->\n```text\n(.*?)```", page, re.DOTALL)
     assert block is not None
-    call = "from analysis.cli import main; main(['--help'])"
     done = run(sys.executable, "-c", call, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert block[1] == done.stdout, f"put this into docs/commands.md:\n{done.stdout}"
@@ -236,9 +245,13 @@ def test_every_example_of_a_claim_is_read() -> None:
 def test_every_example_of_a_study_is_read(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     tables = re.compile(r"^\[\[(arm|workload|assign)\]\]", re.MULTILINE)
-    blocks = [block for _, block in TOML_BLOCKS if tables.search(block)]
-    assert blocks
-    for block in blocks:
+    blocks = [(name, block) for name, block in TOML_BLOCKS if tables.search(block)]
+    assert {name.endswith("collect.md") for name, _ in blocks} == {True, False}
+    for name, block in blocks:
+        if name.endswith("collect.md"):
+            # What the collector runs; the others are what the analysis reads.
+            assert plan(parse_study(tomllib.loads(block), name)).jobs
+            continue
         path.write_text(block, encoding="utf-8")
         read_study(path)
 

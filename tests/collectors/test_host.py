@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from collectors.host import Host, command_of, python_of, router_command, vllm_command
+from collectors.host import Host, command_of, router_command, vllm_command
 
 
 def program(folder: Path, name: str, first: str = "#!/bin/sh") -> Path:
@@ -35,22 +35,6 @@ def test_beside_this_interpreter_then_on_the_path_then_as_a_module(
     assert command_of("", "tool", "json.tool") == (str(found),)
     beside = program(tmp_path / "bin", "tool")
     assert command_of("", "tool", "json.tool") == (str(beside),)
-
-
-def test_the_interpreter_of_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    for name, first, python in (
-        ("vllm", "#!/venv/bin/python3.12", "/venv/bin/python3.12"),
-        ("spaced", "#! /venv/bin/python", "/venv/bin/python"),
-        ("env", "#!/usr/bin/env python3", ""),
-        ("shell", "#!/bin/sh", ""),
-        ("binary", "\x7fELF", ""),
-    ):
-        program(tmp_path, name, first)
-        assert python_of((name,)) == python
-    assert python_of(("/p/python", "-m", "vllm")) == "/p/python"
-    for command in ((), ("none",), ("a", "b")):
-        assert python_of(command) == ""
 
 
 def test_models_by_their_name() -> None:
