@@ -30,6 +30,8 @@ class Progress:
     _began: float = 0.0
     _done: int = 0
     _at: str = ""
+    _run_began: float = 0.0
+    _in_runs: float = 0.0
 
     def __post_init__(self) -> None:
         """Start the clock."""
@@ -37,11 +39,16 @@ class Progress:
 
     @property
     def left(self) -> float | None:
-        """Seconds that the rest may take: by the runs so far, else by the estimate."""
-        spent = self.now() - self._began
-        if self._done:
-            return spent / self._done * (self.runs - self._done)
-        return None if self.estimate is None else max(self.estimate - spent, 0)
+        """Seconds that the rest may take: the more of the runs so far and of the estimate.
+
+        Runs alone count: servers that start before the first of many would be counted for each.
+        """
+        guessed = None
+        if self.estimate is not None:
+            guessed = max(self.estimate - (self.now() - self._began), 0.0)
+        if not self._done:
+            return guessed
+        return max(self._in_runs / self._done * (self.runs - self._done), guessed or 0.0)
 
     def tell(self, line: str) -> None:
         """A line that stays."""
@@ -51,6 +58,7 @@ class Progress:
 
     def begins(self, at: str) -> None:
         """A run begins: "arm awq (2 of 3), sharegpt-c10-r1"."""
+        self._run_began = self.now()
         self._at = f"run {self._done + 1} of {self.runs}: {at}"
         if self.stream.isatty():
             self._draw()
@@ -60,6 +68,7 @@ class Progress:
     def ends(self, line: str) -> None:
         """The run is over."""
         self._done += 1
+        self._in_runs += self.now() - self._run_began
         self.tell(line)
 
     def close(self) -> None:

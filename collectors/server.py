@@ -286,8 +286,10 @@ class Starter:
                 continue
             Fleet(arm, (engines[number],)).stop()
             more = extra(number)
+            # Its first start has a log of its own, which stays.
+            again = logs.with_name(f"{logs.name}-again")
             engines[number] = self._engine(
-                arm, number, logs, gpus, Extra((*more.flags, *fixed), more.env)
+                arm, number, again, gpus, Extra((*more.flags, *fixed), more.env)
             )
         now = {engine.kv.tokens for engine in engines if engine.kv}
         if len(now) != 1:

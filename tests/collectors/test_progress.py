@@ -47,7 +47,7 @@ def test_lines_where_there_is_no_terminal() -> None:
         "run 1 of 3: arm one (1 of 2), work-c2-r1; 0:00:20 elapsed",
         "note",
         "work-c2-r1: complete",
-        "run 2 of 3: arm two (2 of 2), work-c2-r1; 0:00:40 elapsed, about 0:01:20 left",
+        "run 2 of 3: arm two (2 of 2), work-c2-r1; 0:00:40 elapsed, about 0:00:40 left",
     ]
 
 
