@@ -15,7 +15,7 @@ from analysis.claims import ClaimBase
 from analysis.claims._common import all_of
 from analysis.dataset import Cell
 from analysis.evidence import Evidence, Judgement, Missing, again
-from analysis.model import Estimate, Verdict
+from analysis.model import Estimate, Source, Verdict
 from analysis.queue_sources import Wait, waits
 from analysis.stats import Comparison, compare
 from analysis.wording import listing, plural, show
@@ -76,7 +76,8 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             paired=len(told) > 1,
         )
         verdicts.append(_verdict(found, claim.margin / 100))
-        ratios.append(_ratio(name, names[0], found))
+        sources = tuple(run[by].source for by in (names[0], name) for run in told)
+        ratios.append(_ratio(name, names[0], found, sources))
     verdict = all_of(verdicts)
     head = {
         "supported": f"{plural(len(names), 'source')} agree within {claim.margin:g} %",
@@ -129,10 +130,11 @@ def _estimate(name: str, told: list[Wait]) -> Estimate:
     )
 
 
-def _ratio(name: str, first: str, found: Comparison) -> Estimate:
+def _ratio(name: str, first: str, found: Comparison, sources: tuple[Source, ...]) -> Estimate:
     lo, hi = _interval(found)
     interval = found.method if found.repeated and math.isfinite(hi) else "exact for this run"
-    return Estimate(f"{name} / {first}", found.ratio, lo, hi, "", interval)
+    words = "ratio of mean waits, run by run"
+    return Estimate(f"{name} / {first}", found.ratio, lo, hi, "", interval, words, sources)
 
 
 def _assumed(names: list[str], slots: float | None, other: Cell | None) -> tuple[str, ...]:
