@@ -84,7 +84,8 @@ def _of_group(
         text = Text(
             f"{capital(label)}{'' if each else ' against requests in flight'}, {workload}",
             "Both axes are logarithmic. Vertical bars are intervals; most are smaller than a dot.",
-            f"{label}, {unit}" if unit else label,
+            # The title above says the rest: a long one would not fit beside the axis.
+            f"{label_of(name)}, {unit}" if unit else label_of(name),
             "requests in flight in all",
         )
         shown = [
