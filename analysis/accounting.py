@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from analysis.model import Figure, Level, Run, Source
+from analysis.prefix_hits import prefix_hit_share
 from analysis.quantity import Quantity, quantity
 from analysis.wording import count_of
 
@@ -218,6 +219,7 @@ def metric(run: Run, name: str, account: Ledger) -> Quantity | None:
         "mean_tokens": account.mean_tokens,
         "mean_input_tokens": _minus(account.mean_tokens, account.mean_output_tokens),
         "output_share": _over(run, "output_throughput", "total_token_throughput"),
+        "prefix_hit_share": prefix_hit_share(run) if name == "prefix_hit_share" else None,
     }
     return derived.get(name)
 

@@ -123,6 +123,13 @@ _TABLE = (
         "neither",
         "output throughput / total throughput",
     ),
+    Metric(
+        "prefix_hit_share",
+        "share of prompt tokens read from the prefix cache",
+        "",
+        "neither",
+        "cache hits / queries, in tokens, over all engines, by the servers' counters",
+    ),
 )
 
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _TABLE}

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from analysis.accounting import in_words
 from analysis.capacity import binds, capacity, reference_prefill, running_slots
 from analysis.checks import by_run, check_cell, verdict
-from analysis.claims._common import compare_runs, decide, differences
+from analysis.claims._common import compare_runs, decide, differences, of_shared_seeds
 from analysis.dataset import Cell, Study
 from analysis.evidence import Experiment, level_of, single
 from analysis.floor import step_floor
@@ -208,8 +208,9 @@ def _at_one_load(study: Study) -> dict[tuple[str, int | None], list[Cell]]:
 def _differ(study: Study, baseline: Cell, treatment: Cell) -> Finding:
     numbers: list[Estimate] = []
     reasons: list[str] = []
+    shared = of_shared_seeds(baseline, treatment)
     for name in COMPARED:
-        left, right = baseline.metric(name), treatment.metric(name)
+        left, right = (cell.metric(name) for cell in shared)
         if left is None or right is None:
             continue
         if any(q.value <= 0 for q in (*baseline.each(name), *treatment.each(name))):

@@ -12,7 +12,7 @@ from analysis.metrics import label_of, metric_of
 from analysis.model import Estimate, Run, Scalar, Verdict
 from analysis.quantity import Quantity
 from analysis.stats import CONFIDENCE, Comparison, compare, difference_tips_at, plausible_sd
-from analysis.wording import listing, percent, show, signed_percent, span
+from analysis.wording import listing, percent, plural, show, signed_percent, span
 
 SAME_LENGTH = 0.05
 """Mean output lengths further apart than 5 % are named as a confound."""
@@ -41,7 +41,8 @@ def contrast(
 
     `family`: of how many comparisons this is one that alone may decide (Bonferroni).
     """
-    ratio = (ev.need(treatment, metric) / ev.need(baseline, metric)).as_unit("")
+    left, right = of_shared_seeds(baseline, treatment)
+    ratio = (ev.need(right, metric) / ev.need(left, metric)).as_unit("")
     comparison = compare_runs(baseline, treatment, metric)
     direction, reason = decide(ratio, comparison, metric, family)
     return Contrast(metric, ratio, comparison, direction, reason)
@@ -67,8 +68,11 @@ def compare_runs(baseline: Cell, treatment: Cell, metric: str) -> Comparison:
     """Ratio between runs; in pairs where each run of one arm has its like in the other.
 
     Alike are runs of the client's same seed, or, where files hold no seed, those that sent as many
-    prompts with as many tokens: the same prompts.
+    prompts with as many tokens: the same prompts. Repeats that one arm lacks are left out of the
+    other.
     """
+    whole = (baseline, treatment)
+    baseline, treatment = of_shared_seeds(*whole)
     left, right = baseline.each(metric), treatment.each(metric)
     if any(q.value <= 0 for q in (*left, *right)):
         raise Missing(
@@ -78,8 +82,37 @@ def compare_runs(baseline: Cell, treatment: Cell, metric: str) -> Comparison:
     for key_of in (_seed, _prompts):
         a, b = (_by(key_of, cell, found) for cell, found in ((baseline, left), (treatment, right)))
         if a.keys() == b.keys() and len(a) > 1:
-            return compare(list(a.values()), [b[key] for key in a], paired=True)
-    return compare([q.value for q in left], [q.value for q in right])
+            found = compare(list(a.values()), [b[key] for key in a], paired=True)
+            break
+    else:
+        found = compare([q.value for q in left], [q.value for q in right])
+    notes = tuple(
+        f"{plural(gone, 'run')} of {all_.arm.name} left out, of seeds that the other arm lacks"
+        for all_, kept in zip(whole, (baseline, treatment), strict=True)
+        if (gone := len(all_.runs) - len(kept.runs))
+    )
+    return replace(found, warnings=(*found.warnings, *notes))
+
+
+def of_shared_seeds(left: Cell, right: Cell) -> tuple[Cell, Cell]:
+    """Both cells; where one was sent only some of the other's seeds, the other's runs of those.
+
+    Another seed is other prompts: a mean over seeds that one arm was not sent compares prompts as
+    well as arms. Seeds that overlap only in part leave the cells as they are.
+    """
+    a, b = ([_seed(run) for run in cell.runs] for cell in (left, right))
+    if None in a or None in b or len({*a}) < len(a) or len({*b}) < len(b):
+        return left, right
+    if {*a} < {*b}:
+        return left, _of(right, a)
+    if {*b} < {*a}:
+        return _of(left, b), right
+    return left, right
+
+
+def _of(cell: Cell, seeds: Collection[object]) -> Cell:
+    """The cell with its runs of these seeds only."""
+    return replace(cell, ledgers=tuple(own for own in cell.ledgers if _seed(own.run) in seeds))
 
 
 def _by(
@@ -93,7 +126,9 @@ def _by(
 
 
 def _seed(run: Run) -> object:
-    return run.config.get("seed")
+    """Its seed and clients: several draw other prompts from one seed; None where none is known."""
+    seed = run.config.get("seed")
+    return None if seed is None else (seed, run.config.get("clients", 1))
 
 
 def _prompts(run: Run) -> object:

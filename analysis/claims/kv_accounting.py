@@ -96,7 +96,9 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         more = ratio.lo > 1
         less = ratio.hi < 1
         right = more if claim.has == "more" else less
-        verdicts.append("supported" if right else "refuted" if more or less else "inconclusive")
+        # Tokens are counted: where no rounding is left, equal is neither more nor less.
+        known = more or less or ratio.lo == ratio.hi
+        verdicts.append("supported" if right else "refuted" if known else "inconclusive")
         reasons.append(
             f"{claim.arm} holds {show(mine.value, 'tok')} of KV in all, "
             f"{claim.compared_with} {show(theirs.value, 'tok')}: {span(ratio)} x."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
@@ -88,6 +89,34 @@ def test_runs_are_paired_by_seeds_that_both_arms_recorded(
     a = measured("a", X, 100.0, 110.0, 120.0, seeds=left)
     b = measured("b", X, 102.0, 112.0, 123.0, seeds=right)
     assert compare_runs(a, b, X).method.startswith("paired" if paired else "Welch")
+
+
+def test_a_seed_that_one_arm_was_not_sent_is_left_out_of_the_other() -> None:
+    # Seed 2 is of prompts that make any server twice as fast; arms differ by 10 % on seed 1.
+    a, b = measured("a", X, 100.0, seeds=(1,)), measured("b", X, 110.0, 220.0, seeds=(1, 2))
+    for found in (contrast(evidence(a, b), a, b, X), contrast(evidence(a, b), b, a, X)):
+        assert found.comparison.method == "single runs"
+        assert max(found.ratio.value, 1 / found.ratio.value) == pytest.approx(1.1)
+        assert max(found.comparison.ratio, 1 / found.comparison.ratio) == pytest.approx(1.1)
+        assert found.comparison.warnings[-1] == (
+            "1 run of b left out, of seeds that the other arm lacks"
+        )
+    # With two in common they are pairs.
+    a = measured("a", X, 100.0, 200.0, seeds=(1, 2))
+    b = measured("b", X, 440.0, 110.0, 220.0, seeds=(3, 1, 2))
+    found = contrast(evidence(a, b), a, b, X)
+    assert found.comparison.method == "paired t on log ratios"
+    assert found.comparison.se == pytest.approx(0, abs=1e-12)
+    assert found.ratio.value == pytest.approx(1.1)
+
+
+def test_a_seed_of_other_clients_is_of_other_prompts() -> None:
+    one, two = measured("a", X, 100.0, 110.0, seeds=(1, 2)), measured("b", X, 101.0, 111.0)
+    made = [
+        replace(own, run=replace(own.run, config={"seed": seed, "clients": 2}))
+        for seed, own in enumerate(two.ledgers, 1)
+    ]
+    assert compare_runs(one, replace(two, ledgers=tuple(made)), X).method.startswith("Welch")
 
 
 def sent(

@@ -71,7 +71,8 @@ def test_pipeline_stages_share_the_layers() -> None:
         (50_000.0, "less", "refuted"),
         (150_000.0, "more", "refuted"),
         (150_000.0, "less", "supported"),
-        (100_000.0, "more", "inconclusive"),
+        (100_000.0, "more", "refuted"),
+        (100_000.0, "less", "refuted"),
     ],
 )
 def test_who_has_more_is_counted_in_tokens(tokens: float, has: str, verdict: str) -> None:
