@@ -20,7 +20,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -232,9 +232,20 @@ def end_strays(mark: str, patience: float = PATIENCE) -> int:
     end = time.monotonic() + patience
     while time.monotonic() < end and any(pid not in ours for pid in _marked(mark)[1]):
         time.sleep(_POLL)
+    _end_with_memory(lambda: [pid for pid in _marked(mark)[0] if pid not in ours])
+    return len(found)
+
+
+def end_orphans(mark: str) -> None:
+    """End what killed keepers of a collector that lives left behind, with its shared memory."""
+    _end_with_memory(lambda: strays(mark))
+
+
+def _end_with_memory(living: Callable[[], list[int]]) -> None:
+    """Kill processes until there are none, then remove the shared memory that they had mapped."""
     mapped: set[int] = set()
     for _ in range(100):
-        left = [pid for pid in _marked(mark)[0] if pid not in ours]
+        left = living()
         if not left:
             break
         for pid in left:
@@ -242,7 +253,6 @@ def end_strays(mark: str, patience: float = PATIENCE) -> int:
             _signal(pid, signal.SIGKILL)
         time.sleep(0.05)
     _remove({name for name, inode in shared_memory().items() if inode in mapped})
-    return len(found)
 
 
 def _signal(pid: int, number: signal.Signals) -> None:
