@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from collectors import commands
+from collectors import commands, ports
 from collectors.commands import ADDRESS, Command
 from collectors.errors import Problem, ServerFailed
 from collectors.host import Host
-from collectors.http import answers, free_port, get
+from collectors.http import answers, get
 from collectors.process import Process, telling_lines
 from collectors.study import DIRECT, Arm, Study, fixes_kv
 
@@ -130,6 +130,11 @@ class Starter:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _cancelled: threading.Event = field(default_factory=threading.Event)
 
+    def close(self) -> None:
+        """All that was started has ended: others may have its ports."""
+        for port in self._ports:
+            ports.give_back(port)
+
     def cancel(self) -> None:
         """Let go of every server that is still starting."""
         self._cancelled.set()
@@ -234,6 +239,14 @@ class Starter:
                         )
                     )
                 time.sleep(0.25)
+            if ports.strangers(port, process.pid):
+                raise ServerFailed(
+                    Problem(
+                        f"arm {arm.name!r}, {name}",
+                        f"another server listens on its port {port}",
+                        todo="stop that one, or name another first port: --port",
+                    )
+                )
         except BaseException:
             process.stop()
             raise
@@ -243,7 +256,7 @@ class Starter:
 
     def _port(self) -> int:
         with self._lock:
-            port = free_port(max(self._ports, default=(self.host.port or FIRST_PORT) - 1) + 1)
+            port = ports.take(max(self._ports, default=(self.host.port or FIRST_PORT) - 1) + 1)
             self._ports.add(port)
             return port
 

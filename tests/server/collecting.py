@@ -14,11 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from collectors import keeper, rundir
-from collectors.http import get
+from collectors.http import free_port, get
 
 ROOT = Path(__file__).parents[2]
 WAIT = 240.0
 """Seconds after which something that must happen has not."""
+
+FIRST_PORT = 19400
+"""Where no other server is looked for."""
 
 _RUNNING = re.compile(r"^vllm:num_requests_running\{[^}]*\} ([0-9.]+)$", re.MULTILINE)
 
@@ -184,6 +187,7 @@ class Place:
         words = [sys.executable, "-m", "collectors.cli", "--study", str(self.file)]
         words += ["--results", str(self.results), "--vllm", self.vllm]
         words += ["--router", self.router] if self.router else []
+        words += [] if "--port" in more else ["--port", str(free_port(FIRST_PORT))]
         process = subprocess.Popen(
             [*words, *more],
             cwd=ROOT,

@@ -61,7 +61,7 @@ model = "killed-qwen3"
 
 [[workload]]
 name = "random"
-flags = ["--dataset-name", "random", "--random-input-len", "16", "--random-output-len", "192"]
+flags = ["--dataset-name", "random", "--random-input-len", "16", "--random-output-len", "96"]
 loads = [{{ concurrency = {concurrency}, prompts = {prompts} }}]
 """
 
