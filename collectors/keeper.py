@@ -112,18 +112,25 @@ def _copy(printed: IO[bytes], output: IO[bytes], hidden: Sequence[bytes]) -> Non
 
 def _until_over(child: subprocess.Popen[bytes]) -> bytes:
     """What the holder said to stop it; nothing where the command has ended by itself."""
-    while child.poll() is None:
-        told = _told(_POLL)
-        if told:
-            return told
-        _bury_the_dead(child.pid)
+    ended = os.pidfd_open(child.pid)
+    try:
+        while child.poll() is None:
+            told = _told(_POLL, ended)
+            if told:
+                return told
+            _bury_the_dead(child.pid)
+    finally:
+        os.close(ended)
     return b""
 
 
-def _told(seconds: float) -> bytes:
-    """What the holder of standard input says within so many seconds: stop when it lets go."""
-    readable, _, _ = select.select([0], [], [], seconds)
-    return (os.read(0, 64) or STOP) if readable else b""
+def _told(seconds: float, *ended: int) -> bytes:
+    """What the holder of standard input says within so many seconds: stop when it lets go.
+
+    Returns at once when something else can be read: a process has ended.
+    """
+    readable, _, _ = select.select([0, *ended], [], [], seconds)
+    return (os.read(0, 64) or STOP) if 0 in readable else b""
 
 
 def _ask_to_stop(child: subprocess.Popen[bytes], grace: float) -> None:

@@ -25,6 +25,7 @@ READY_SECONDS = 1800.0
 FIRST_PORT = 18100
 """Below the range that outgoing connections take their ports from."""
 
+_POLL = 0.25
 _KV_IN_LOG = re.compile(r"KV cache size: ([\d,]+) tokens")
 _KV_IN_METRICS = re.compile(r"^vllm:cache_config_info\{(?P<labels>.*)\}", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
@@ -238,7 +239,7 @@ class Starter:
                             todo=f"see {log.name}, or allow more with --ready-timeout",
                         )
                     )
-                time.sleep(0.25)
+                time.sleep(_POLL)
             if ports.strangers(port, process.pid):
                 raise ServerFailed(
                     Problem(

@@ -65,7 +65,9 @@ def is_server(pid: int) -> bool:
 
 
 def is_router(pid: int) -> bool:
-    return "--worker-urls" in words_of(pid) and not is_keeper(pid)
+    # It gives itself another title; its keeper has its words.
+    keeping = _parent(pid)
+    return is_keeper(keeping) and "--worker-urls" in words_of(keeping)
 
 
 def is_client(pid: int) -> bool:

@@ -202,7 +202,7 @@ def test_the_router_is_killed(results: Path) -> None:
     place = _place(results, "routed", arm, 1, router, concurrency=4, prompts=32)
     with place.collect() as running:
         name = running.wait_until_serving()
-        running.kill(*running.find(is_router))
+        running.kill(*running.wait_for(is_router))
         code, said = running.ended()
     assert code == 1
     assert f"failed: routed/one/{name}: arm 'one', router: ended with status 137" in said
