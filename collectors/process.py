@@ -27,6 +27,11 @@ _NO_REASON = re.compile("See root cause above|WARNING|INFO")
 _TELLING = re.compile(r"error|exception|traceback|unrecognized|killed|cannot|fail", re.IGNORECASE)
 
 
+_KEEP_MARK = {"SPT_NOENV": "1"}
+"""vLLM names its processes with setproctitle, which else wipes out the environment that /proc
+shows, and the mark with it."""
+
+
 _living: weakref.WeakSet[Process] = weakref.WeakSet()
 
 
@@ -51,7 +56,8 @@ class Process:
         self.command = command
         self.log = log
         self._grace = grace
-        environment = {**os.environ, **command.env, MARK: mark}
+        self._mark = mark
+        environment = {**os.environ, **command.env, MARK: mark, **_KEEP_MARK}
         self._keeper = subprocess.Popen(  # noqa: S603 - our own module, no shell
             [sys.executable, "-P", keeper.__file__, str(log), str(grace), *command.argv],
             stdin=subprocess.PIPE,
@@ -97,10 +103,13 @@ class Process:
         self.ask_to_stop()
         try:
             # The keeper kills after its grace; should it hang itself, it is killed too.
-            return self._keeper.wait(self._grace + 15)
+            status = self._keeper.wait(self._grace + 15)
         except subprocess.TimeoutExpired:
             self._keeper.send_signal(signal.SIGKILL)
-            return self._keeper.wait()
+            status = self._keeper.wait()
+        if status < 0:
+            keeper.end_orphans(self._mark)
+        return status
 
 
 def telling_lines(log: Path, most: int = 3) -> list[str]:

@@ -19,6 +19,9 @@ from collectors.record import Identity
 from collectors.schedule import Job, Plan
 from collectors.server import Fleet
 
+MOMENT = 1.5
+"""Seconds that a keeper may be behind a server that has died."""
+
 _SERVED = re.compile(r"^vllm:request_success_total\{[^}]*\} ([0-9.e+]+)$", re.MULTILINE)
 
 
@@ -120,9 +123,9 @@ def make(
     return Made(rundir.close_part(part, entry), result)
 
 
-def _died_meanwhile(fleet: Fleet, seconds: float = 1.5) -> Problem | None:
+def _died_meanwhile(fleet: Fleet) -> Problem | None:
     """Why requests failed, if a server has died; its keeper may be some moments behind."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + MOMENT
     while (died := fleet.dead()) is None and time.monotonic() < end:
         time.sleep(0.1)
     return died

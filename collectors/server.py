@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from collectors import commands
+from collectors import commands, ports
 from collectors.commands import ADDRESS, Command
 from collectors.errors import Problem, ServerFailed
 from collectors.host import Host
-from collectors.http import answers, free_port, get
+from collectors.http import answers, get
 from collectors.process import Process, telling_lines
 from collectors.study import DIRECT, Arm, Study, fixes_kv
 
@@ -25,6 +25,7 @@ READY_SECONDS = 1800.0
 FIRST_PORT = 18100
 """Below the range that outgoing connections take their ports from."""
 
+_POLL = 0.25
 _KV_IN_LOG = re.compile(r"KV cache size: ([\d,]+) tokens")
 _KV_IN_METRICS = re.compile(r"^vllm:cache_config_info\{(?P<labels>.*)\}", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
@@ -130,6 +131,11 @@ class Starter:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _cancelled: threading.Event = field(default_factory=threading.Event)
 
+    def close(self) -> None:
+        """All that was started has ended: others may have its ports."""
+        for port in self._ports:
+            ports.give_back(port)
+
     def cancel(self) -> None:
         """Let go of every server that is still starting."""
         self._cancelled.set()
@@ -233,7 +239,15 @@ class Starter:
                             todo=f"see {log.name}, or allow more with --ready-timeout",
                         )
                     )
-                time.sleep(0.25)
+                time.sleep(_POLL)
+            if ports.strangers(port, process.pid):
+                raise ServerFailed(
+                    Problem(
+                        f"arm {arm.name!r}, {name}",
+                        f"another server listens on its port {port}",
+                        todo="stop that one, or name another first port: --port",
+                    )
+                )
         except BaseException:
             process.stop()
             raise
@@ -243,7 +257,7 @@ class Starter:
 
     def _port(self) -> int:
         with self._lock:
-            port = free_port(max(self._ports, default=(self.host.port or FIRST_PORT) - 1) + 1)
+            port = ports.take(max(self._ports, default=(self.host.port or FIRST_PORT) - 1) + 1)
             self._ports.add(port)
             return port
 

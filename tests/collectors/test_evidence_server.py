@@ -25,6 +25,7 @@ from collectors import cut, http, made_model, plugin_path, scrape
 from collectors.spans import SpanReceiver
 from collectors.stat_logger import FLUSH_SECONDS
 from collectors.study import MadeModel
+from tests.server.commands import vllm
 
 pytestmark = pytest.mark.server
 
@@ -80,9 +81,7 @@ def stream(url: str, number: int) -> int:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    command = shlex.split(os.environ.get("COLLECT_VLLM", ""))
-    if not command:
-        pytest.skip("COLLECT_VLLM names no vllm command")
+    command = vllm()
     folder = tmp_path_factory.mktemp("served")
     made_model.write(MadeModel(vocab=2048, max_len=512), folder / "model")
     receiver = SpanReceiver(folder / "spans.jsonl")

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from collectors import keeper
 from collectors.commands import Command
 from collectors.process import Process, kill_all, telling_lines
 from tests.collectors.campaigns import until
@@ -81,6 +82,25 @@ def test_a_keeper_that_hangs_is_killed(tmp_path: Path) -> None:
     until((tmp_path / "log").exists)
     os.kill(process.pid, signal.SIGSTOP)
     assert process.stop() == -signal.SIGKILL
+
+
+def test_what_a_killed_keeper_kept_is_ended(tmp_path: Path) -> None:
+    log, mark = tmp_path / "log", str(tmp_path)
+    script = "setsid sleep 600 & echo up; exec sleep 600"
+    process = Process(Command(("bash", "-c", script), {}), log, mark)
+    other = Process(Command(("sleep", "600"), {}), tmp_path / "other", mark)
+    until(lambda: log.exists() and log.read_text())
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.stop() == -signal.SIGKILL
+    assert keeper.strays(mark) == []
+    # What a living keeper keeps is nobody's orphan.
+    assert other.wait(0.2) is None
+    other.stop()
+
+
+def test_the_mark_outlives_a_change_of_the_title(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert Process(Command(("printenv", "SPT_NOENV"), {}), log, "x").wait(30) == 0
 
 
 def test_a_log_in_no_folder(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

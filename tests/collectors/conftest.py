@@ -1,0 +1,16 @@
+"""The collector looks more often, and waits for nothing that takes no time here."""
+
+from __future__ import annotations
+
+import pytest
+
+from collectors import client, run, server
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in is ready and gone within a moment; a real server is given longer."""
+    monkeypatch.setattr(client, "_POLL", 0.03)
+    monkeypatch.setattr(client, "MOMENT", 0.3)
+    monkeypatch.setattr(run, "MOMENT", 0.5)
+    monkeypatch.setattr(server, "_POLL", 0.03)
