@@ -169,7 +169,8 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         assumptions=tuple(left_out),
         confounds=tuple(
             dict.fromkeys(
-                f"{case.chosen.arm.name} against {match.other.arm.name}: {field}"
+                f"{case.chosen.arm.name} against {match.other.arm.name} ({case.study.name}): "
+                f"{field}"
                 for case in cases
                 for match in case.matches
                 for field in differences(match.other, case.chosen)
@@ -224,7 +225,9 @@ def _cases(claim: Claim, ev: Evidence, study: Study, left_out: list[str]) -> lis
                 continue
             why = _why_not(claim, chosen, other)
             if why:
-                left_out.append(f"{chosen.name} against {other.arm.name} is left out: {why}")
+                left_out.append(
+                    f"{chosen.name} against {other.arm.name} ({study.name}) is left out: {why}"
+                )
                 continue
             contrasts = _contrasts(claim, ev, chosen, other)
             if contrasts:

@@ -70,8 +70,8 @@ def test_cases_are_counted_and_named_those_against_first() -> None:
     assert found.experiment is not None
     assert (found.experiment.arms, found.experiment.concurrency) == (("tp", "pp"), (10,))
     assert set(found.confounds) == {
-        "tp against pp: tensor_parallel: 1 against 2",
-        "tp against pp: pipeline_parallel: 2 against 1",
+        "tp against pp (s): tensor_parallel: 1 against 2",
+        "tp against pp (s): pipeline_parallel: 2 against 1",
     }
 
 
@@ -168,14 +168,14 @@ def test_fewer_requests_in_flight_than_replicas_are_no_case() -> None:
     found = rule(*pair(1), *pair(2), *pair(3), **keys)
     assert found.reasons[1].startswith("Of 1 situation,")
     assert found.assumptions == (
-        "tp on chat, 1 in flight against copies is left out: only 1 of 3 replicas works",
-        "tp on chat, 2 in flight against copies is left out: only 2 of 3 replicas work",
+        "tp on chat, 1 in flight against copies (s) is left out: only 1 of 3 replicas works",
+        "tp on chat, 2 in flight against copies (s) is left out: only 2 of 3 replicas work",
     )
     with pytest.raises(Missing) as missing:
         rule(*pair(1), *pair(2), **keys)
     assert missing.value.tried == (
-        "searched in s; tp on chat, 1 in flight against copies is left out: only 1 of 3 replicas "
-        "works (and 1 pair more)"
+        "searched in s; tp on chat, 1 in flight against copies (s) is left out: only 1 of 3 "
+        "replicas works (and 1 pair more)"
     )
     with pytest.raises(Missing) as missing:
         rule(*pair(1), **keys)
@@ -184,7 +184,7 @@ def test_fewer_requests_in_flight_than_replicas_are_no_case() -> None:
 
 def test_unequal_outputs_are_a_confound() -> None:
     found = rule(served(arm("tp", **TP), x=2.0, out=50), served(arm("pp", **PP), out=60))
-    assert "tp against pp: mean output tokens: 60 against 50" in found.confounds
+    assert "tp against pp (s): mean output tokens: 60 against 50" in found.confounds
 
 
 def test_a_metric_that_is_not_printed_is_said() -> None:
@@ -263,7 +263,7 @@ def test_a_pair_in_which_something_else_moved_is_left_out_by_name() -> None:
     found = rule(*case(GOOD), odd)
     assert found.verdict == "supported"
     assert found.assumptions == (
-        "tp on chat, 10 in flight against odd is left out: block_size moved as well",
+        "tp on chat, 10 in flight against odd (s) is left out: block_size moved as well",
     )
 
 
@@ -462,8 +462,9 @@ def test_a_kernel_goes_with_the_weights_it_is_for() -> None:
     keys = {"choose": {"quantization": "awq"}, "over": {"quantization": ""}, "same_model": False}
     found = rule(measured(small, X, 150.0), measured(large, X, 100.0), **keys)
     assert found.verdict == "supported"
-    assert "small against large: quantization_kernel: not stated against MarlinLinearKernel" in (
-        found.confounds
+    assert (
+        "small against large (s): quantization_kernel: not stated against MarlinLinearKernel"
+        in (found.confounds)
     )
 
 
