@@ -590,10 +590,12 @@ def test_the_board_starts_with_a_few_sentences_and_no_title_stands_twice(
 ) -> None:
     index = shipped["index.md"]
     assert index[: index.index("Each sentence below")].count("\n- <span") == 5
-    titles = re.findall(r"^\| <span[^|]*\| \[(.*?)\]\(", index, re.M)
+    # A sentence may be judged in several studies, by other runs; within one it stands once.
+    titles = re.findall(r"^\| <span[^|]*\| \[(.*?)\]\(.*\| ([\w-]+) \|$", index, re.M)
     study = [line for line in index.splitlines() if line.endswith("| writeup |")]
     assert len(study) > 150
-    assert len(set(titles)) == len(titles) - 1  # one sentence of two studies
+    assert len(titles) > 200
+    assert len(set(titles)) == len(titles)
 
 
 # ---- what servers told
