@@ -127,6 +127,38 @@ def client(
     return Command(tuple(words), {**_QUIET, **study.servers.env})
 
 
+def clients(
+    host: Host, study: Study, job: Job, *, fronts: Sequence[str], folder: str
+) -> list[tuple[str, Command]]:
+    """Every `vllm bench serve` of a run, each with the name of its result.
+
+    Args:
+        host: Where it runs.
+        study: The run's study.
+        job: The run.
+        fronts: Addresses to drive: one, or one a client.
+        folder: Where the results are written.
+    """
+    names = [f"bench-{n}.json" if job.clients > 1 else "bench.json" for n in range(job.clients)]
+    return [
+        (
+            name,
+            client(
+                host,
+                study,
+                study.arms[job.arm],
+                study.workloads[job.workload],
+                job,
+                url=fronts[number % len(fronts)],
+                folder=folder,
+                file=name,
+                number=number,
+            ),
+        )
+        for number, name in enumerate(names)
+    ]
+
+
 def request_prefix(job: Job, number: int = 0) -> str:
     """What the ids of a run's requests begin with, so that a server's records can be joined."""
     return f"{job.arm}.{job.name}.{number}-"

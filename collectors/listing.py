@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from collectors import commands, mask
 from collectors.campaign import Summary
 from collectors.host import Host
-from collectors.schedule import Job, Plan
+from collectors.schedule import Plan
 from collectors.server import FIRST_PORT
 from collectors.study import DIRECT, Arm, Study, read_study, shipped
 
@@ -45,7 +45,10 @@ def dry_run(plan: Plan, host: Host, gpus: tuple[int, ...]) -> Iterator[str]:
             yield from lines
         for job in session.jobs:
             yield f"# {plan.study.name}/{job.arm}/{job.name}"
-            yield from _clients(plan.study, host, job, ports[job.arm])
+            folder = f"{host.results}/{plan.study.name}/{job.arm}/{job.name}"
+            fronts = ports[job.arm]
+            clients = commands.clients(host, plan.study, job, fronts=fronts, folder=folder)
+            yield from (_line(command) for _, command in clients)
 
 
 def _servers(
@@ -65,23 +68,6 @@ def _servers(
         )
         urls = [f"http://{commands.ADDRESS}:{front}"]
     return lines, urls
-
-
-def _clients(one: Study, host: Host, job: Job, urls: list[str]) -> Iterator[str]:
-    for number in range(job.clients):
-        yield _line(
-            commands.client(
-                host,
-                one,
-                one.arms[job.arm],
-                one.workloads[job.workload],
-                job,
-                url=urls[number % len(urls)],
-                folder=f"{host.results}/{one.name}/{job.arm}/{job.name}",
-                file=f"bench-{number}.json" if job.clients > 1 else "bench.json",
-                number=number,
-            )
-        )
 
 
 def _line(command: commands.Command) -> str:

@@ -65,21 +65,12 @@ def make(
     order = plan.jobs.index(job) + 1 if job in plan.jobs else 0
     entry = record.opening(study, host, job, identity, order) | record.fleet(fleet)
     part = rundir.open_part(final, entry)
-    names = [f"bench-{n}.json" if job.clients > 1 else "bench.json" for n in range(job.clients)]
-    calls = []
-    for number, name in enumerate(names):
-        command = commands.client(
-            host,
-            study,
-            fleet.arm,
-            study.workloads[job.workload],
-            job,
-            url=fleet.fronts[number % len(fleet.fronts)],
-            folder=str(part),
-            file=name,
-            number=number,
-        )
-        calls.append((command, part / name.replace("bench", "client").replace("json", "log")))
+    clients = commands.clients(host, study, job, fronts=fleet.fronts, folder=str(part))
+    results = [part / name for name, _ in clients]
+    calls = [
+        (command, part / name.replace("bench", "client").replace("json", "log"))
+        for name, command in clients
+    ]
     emptied = [_empty_prefix_cache(engine.url) for engine in fleet.engines]
     served = [_served(engine.url) for engine in fleet.engines]
     logs = {each.log: each.log.stat().st_size for each in fleet.parts if each.log}
@@ -92,14 +83,14 @@ def make(
         seconds = time.monotonic() - clock
         evidence = {} if watcher is None else watcher.end(part, fleet, job, began, began + seconds)
     _cut_logs(fleet, logs, part)
-    result = outcome(driven, [part / name for name in names], job.prompts)
+    result = outcome(driven, results, job.prompts)
     if driven.problem is None and result.completed < job.prompts:
         died = _died_meanwhile(fleet)
         if died is not None:
             result = replace(result, state="failed", reason=str(died))
     texts = 0
     if commands.random_weights(host, study) and not keep_texts:
-        texts = sum(drop_texts(part / name) for name in names)
+        texts = sum(drop_texts(path) for path in results)
     entry |= {
         "state": result.state,
         "reason": result.reason,
