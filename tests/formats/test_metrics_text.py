@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from analysis.formats import format_of, metrics_text
 from analysis.formats._files import head_of
 from analysis.model import Counters, Record, Skipped, Source
+from tests.formats.found import only, refused
 
 TEXT = """# scraped_at 1796061447.714 server 0.007
 # HELP vllm:num_requests_running Number of requests in model execution batches.
@@ -39,16 +40,7 @@ def read(
 
 
 def counters(found: list[Record]) -> Counters:
-    (one,) = found
-    assert isinstance(one, Counters), one
-    return one
-
-
-def refused(found: list[Record]) -> str:
-    (one,) = found
-    assert isinstance(one, Skipped), one
-    assert "\n" not in one.reason
-    return one.reason
+    return only(found, Counters)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

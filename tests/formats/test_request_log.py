@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from analysis.formats import format_of, request_log
 from analysis.formats._files import head_of
 from analysis.model import Record, ServerTimes, Skipped, Source
+from tests.formats.found import only, refused
 
 PLUGIN = {
     "t": 1.0, "id": "cmpl-a-0-0", "queue": 0.1, "prefill": 0.02, "decode": 0.4, "inference": 0.42,
@@ -37,16 +38,7 @@ def read(tmp_path: Path, *lines: object, end: str = "\n") -> list[Record]:
 
 
 def times(found: list[Record]) -> ServerTimes:
-    (one,) = found
-    assert isinstance(one, ServerTimes), one
-    return one
-
-
-def refused(found: list[Record]) -> str:
-    (one,) = found
-    assert isinstance(one, Skipped), one
-    assert "\n" not in one.reason
-    return one.reason
+    return only(found, ServerTimes)
 
 
 def test_the_plugins_lines_and_spans(tmp_path: Path) -> None:

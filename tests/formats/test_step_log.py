@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from analysis.formats import format_of, step_log
 from analysis.formats._files import head_of
 from analysis.model import Record, Skipped, Source, Steps
+from tests.formats.found import only, refused
 
 LINE = {
     "t": 1796061447.714268, "mono": 10.0, "prompt": 64, "computed": 64, "gen": 3, "running": 4,
@@ -34,16 +35,7 @@ def read(tmp_path: Path, *lines: object, name: str = "steps-replica-1.jsonl") ->
 
 
 def steps(found: list[Record]) -> Steps:
-    (one,) = found
-    assert isinstance(one, Steps), one
-    return one
-
-
-def refused(found: list[Record]) -> str:
-    (one,) = found
-    assert isinstance(one, Skipped), one
-    assert "\n" not in one.reason
-    return one.reason
+    return only(found, Steps)
 
 
 def test_one_entry_a_step(tmp_path: Path) -> None:
