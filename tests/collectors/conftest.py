@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+
 import pytest
 
 from collectors import client, run, server
@@ -14,3 +17,11 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "MOMENT", 0.3)
     monkeypatch.setattr(run, "MOMENT", 0.5)
     monkeypatch.setattr(server, "_POLL", 0.03)
+
+
+@pytest.fixture(autouse=True)
+def interrupts() -> Iterator[None]:
+    """A shell starts what it runs in the background with interrupts ignored; here they count."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
