@@ -17,9 +17,10 @@ from scipy import stats as sps
 
 from analysis import stages
 from analysis.attribution import Attribution, attribute
-from analysis.clocks import Clocks, Log, two_clocks
+from analysis.clocks import LEAST_BLOCKS, Clocks, Log, two_clocks
 from analysis.dataset import Cell, Study
 from analysis.floor import kv_token_bytes
+from analysis.in_flight import residences
 from analysis.model import Run
 from analysis.oaxaca import Split, Term
 from analysis.pairing import pairs_of
@@ -67,6 +68,13 @@ class CellGap:
     pairs: tuple[PairGap, ...]
     skipped: tuple[str, ...] = ()
     """Why other runs of the cells are in no pair, a sentence each."""
+
+    @property
+    def short(self) -> bool:
+        """Whether a run lasted so few stays that it is mostly ramp and drain: no shares then."""
+        return any(
+            residences(steps.found) < LEAST_BLOCKS for pair in self.pairs for steps in pair.steps
+        )
 
     @property
     def interval(self) -> str:

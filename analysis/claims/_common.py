@@ -113,7 +113,15 @@ def decide(
             # Repeats that print alike have no spread to speak of, but the print has.
             return "undecided", f"{words}, equal within the rounding of the print"
         if lo <= 1 <= hi:
-            return "undecided", f"{words} holds 1"
+            least = difference_tips_at(comparison.least_pair, family)
+            if comparison.testable or least < sd:
+                return "undecided", f"{words} holds 1"
+            # What a single pair would settle, several that agree must: they differ in how much.
+            side: Direction = "higher" if comparison.least_pair > 1 else "lower"
+            return side, (
+                f"{words} holds 1, but each of {comparison.n_baseline} pairs stands by itself "
+                f"while the run-to-run sd is below {percent(least, 2)}"
+            )
         few = min(comparison.n_baseline, comparison.n_treatment)
         if not comparison.testable and tips * math.sqrt(few) < sd:
             # So few runs may lie close by luck: the spread seen elsewhere is the floor.
