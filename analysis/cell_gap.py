@@ -105,6 +105,16 @@ class CellGap:
             return Log(math.nan)
         return _shares([(one.value, one.lo, one.hi) for one in found])
 
+    def seconds(self, part: Callable[[Split], Term]) -> Log | Refused:
+        """A part of the split in seconds, where every pair has one; intervals as of shares."""
+        found = []
+        for pair in self.pairs:
+            if pair.split is None:
+                return Refused(pair.refused)
+            term = part(pair.split)
+            found.append((term.value, term.lo, term.hi))
+        return _shares(found)
+
     def cost_share(self, part: Callable[[Split], Term]) -> Log | Refused:
         """Share of the gap that a part of the split is, where every pair has one."""
         found = []

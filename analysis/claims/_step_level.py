@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from analysis.cell_gap import CellGap, gap_between
 from analysis.claims._causes import Cause
@@ -79,12 +79,13 @@ def step_level(
     shown = _estimate(f"share of {share.words}", share.found, share.interval, share.definition, gap)
     verdict, head = _verdict(share)
     reasons = (f"{head} {clock}", *_split_words(gap), *_notes(gap))
-    return StepLevel(verdict, reasons, (*numbers, shown))
+    return StepLevel(verdict, reasons, (*numbers, *_bridge(gap, base, treat), shown))
 
 
 def _verdict(share: Share) -> tuple[Verdict, str]:
     found = share.found
-    text = f"{_in_words(found)} of the difference is {share.words}"
+    scale = " (of its logarithm)" if share.definition.startswith("ln(") else ""
+    text = f"{_in_words(found)} of the difference{scale} is {share.words}"
     if found.lo > HALF:
         return "supported", f"{text}."
     if found.hi < HALF:
@@ -170,13 +171,8 @@ def _four(value: float) -> str:
 
 def _split_words(gap: CellGap) -> tuple[str, ...]:
     """The split of time into step cost and schedule, or why there is none."""
-    parts: tuple[tuple[str, Callable[[Split], Term]], ...] = (
-        ("cheaper or dearer steps", lambda split: split.step_cost),
-        ("more or fewer steps", lambda split: split.count),
-        ("other contents of a step", lambda split: split.content),
-    )
     told = []
-    for words, part in parts:
+    for words, part in _PARTS[:-1]:
         found = gap.cost_share(part)
         if isinstance(found, Refused):
             return (f"No further split: {found.reasons[0]}",) if found.reasons else ()
@@ -190,6 +186,39 @@ def _notes(gap: CellGap) -> tuple[str, ...]:
     warnings = dict.fromkeys(note for pair in gap.pairs for note in pair.clocks.warnings)
     left = tuple(f"Left out: {reason}" for reason in gap.skipped[:2])
     return (*(f"{note[:1].upper()}{note[1:]}." for note in warnings), *left)
+
+
+BY_STEPS = "by engine steps"
+PART = "part of the difference"
+"""What the numbers of a bridge are named by."""
+_PARTS: tuple[tuple[str, Callable[[Split], Term]], ...] = (
+    ("cheaper or dearer steps", lambda split: split.step_cost),
+    ("more or fewer steps", lambda split: split.count),
+    ("other contents of a step", lambda split: split.content),
+    ("not explained", lambda split: split.misfit),
+)
+
+
+def _bridge(gap: CellGap, base: Cell, treat: Cell) -> tuple[Estimate, ...]:
+    """Both means and the parts that lead from one to the other; nothing without a split."""
+    parts = [(words, gap.seconds(part)) for words, part in _PARTS]
+    told = [(words, found) for words, found in parts if isinstance(found, Log)]
+    if len(told) < len(parts):
+        return ()
+    found = []
+    for cell, clocks in (
+        (base, [pair.clocks.baseline for pair in gap.pairs]),
+        (treat, [pair.clocks.treatment for pair in gap.pairs]),
+    ):
+        mean = sum(clock.latency for clock in clocks) / len(clocks)
+        words = "exact" if len(clocks) == 1 else f"mean of {plural(len(clocks), 'run')}"
+        name = f"{_OF[gap.latency]} {BY_STEPS}, {cell.arm.name}"
+        sources = _sources(gap, cell is base)
+        found.append(Estimate(name, mean, mean, mean, "s", words, "of the paired runs", sources))
+    for words, one in told:
+        shown = _estimate(f"{PART}: {words}", one, gap.share_interval, "Oaxaca-Blinder", gap)
+        found.append(replace(shown, unit="s"))
+    return tuple(found)
 
 
 def _numbers(gap: CellGap, base: Cell, treat: Cell) -> tuple[Estimate, ...]:
@@ -249,7 +278,7 @@ def _windows(gap: CellGap, base: Cell, treat: Cell) -> tuple[Estimate, ...]:
 
 
 def _steady_words(numbers: Sequence[Estimate], gap: CellGap) -> tuple[str, ...]:
-    """What the steady windows say of what is compared, in a sentence; nothing where there are none."""
+    """What the steady windows say of what is compared; nothing where there are none."""
     of = "ITL" if gap.latency == "itl" else "output throughput"
     found = [n for n in numbers if n.name.startswith(f"{of}, steady window")]
     if len(found) != 2:
