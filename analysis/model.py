@@ -147,6 +147,8 @@ class Requests:
     failed: NDArray[np.bool_]
     start: Floats | None = None
     """Shape (n,). Client clock (perf_counter), taken after the client's own wait for a slot."""
+    client: Ints | None = None
+    """Shape (n,). Which load client sent each, where several drove the run."""
 
     @property
     def decode(self) -> Floats:
@@ -277,7 +279,7 @@ class Collected:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Run:
     """One benchmark run at the best level its file allows."""
 

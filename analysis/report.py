@@ -27,6 +27,7 @@ from analysis.model import Estimate
 from analysis.page_names import PageNames, page_names
 from analysis.pipeline import Analysis, StudyReport
 from analysis.serialise import dumps
+from analysis.step_pages import cost, sections, step_rows
 from analysis.wording import plural
 
 TOP = (
@@ -96,7 +97,7 @@ def _study_pages(report: StudyReport, names: PageNames, page: Any) -> dict[str, 
         cells = [(cell, found) for cell, found in report.cells if cell.arm is arm]
         charts = figures(for_cells(study, arm.name), "time") if cells else ""
         out[f"{folder}/{names.arm(study.name, arm.name)}"] = page(
-            "arm", arm=arm, study=study, cells=cells, charts=charts
+            "arm", arm=arm, study=study, cells=cells, charts=charts, steps=sections(study, arm)
         )
     for finding in report.findings:
         charts = figures(for_finding(finding, list(study.arms), table_of(study, finding)), "chart")
@@ -133,8 +134,10 @@ def _environment(names: PageNames, data: DataPages) -> jinja2.Environment:
     env.globals.update({word: getattr(page_words, word) for word in _WORDS})
     env.globals["server"] = server_page
     env.globals.update(
-        anchor=anchor, badge=badge, code=code, crumbs=crumbs, dash=Safe("-"), data=data,
+        anchor=anchor, badge=badge, code=code, cost=cost, crumbs=crumbs, dash=Safe("-"), data=data,
+        figures=figures,
         line=Safe(" <br>"), link=link, names=names, prose=Safe,
+        step_rows=step_rows,
         question=lambda finding: page_words.QUESTIONS[finding.kind], up=up,
     )  # fmt: skip
     return env
