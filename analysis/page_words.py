@@ -16,7 +16,7 @@ from analysis.model import LEVELS, Estimate, Figure, Finding, Level, Outcome, Ru
 from analysis.next_runs import Suggestion, suggestions
 from analysis.pipeline import StudyReport
 from analysis.quantity import quantity
-from analysis.wording import count_of, digits, plural, show, shown_unit, span
+from analysis.wording import count_of, digits, plural, shown_unit, span
 
 ORDER = ("refuted", "inconclusive", "untestable", "supported")
 """Of verdicts on the board: what a reader should know first."""

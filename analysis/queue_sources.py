@@ -84,7 +84,7 @@ def _by_histogram(run: Run) -> Wait | None:
     if metrics is None or isinstance(metrics, Refused):
         return None
     queue = metrics.histogram("queue")
-    if queue is None or not queue.count:
+    if queue is None or math.isnan(queue.mean):
         return None
     return Wait(TIMES, queue.mean, metrics.cite("queue", "_sum over _count"))
 

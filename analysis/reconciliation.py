@@ -201,7 +201,7 @@ def _times(run: Run, metrics: ServerMetrics) -> list[Pair]:
          "until the engine's loop takes the request up"),
     )  # fmt: skip
     for what, client, server, series, meaning in told:
-        if client is None or server is None or not server.count:
+        if client is None or server is None or math.isnan(server.mean):
             continue
         found.append(
             Pair(what, client, server.mean, "s", meaning, _cite(run, what),

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.model import Floats, Requests, Run, Source
+from analysis.served_by import place_of
 from analysis.server_metrics import ServerMetrics, server_metrics
 from analysis.token_times import Refused
 from analysis.wording import plural
@@ -159,12 +160,12 @@ def _joined(
     times = () if run.server is None else run.server.times
     if not times:
         return None, ()
-    found = _by_number(run, len(ok))
+    found = _by_place(run, requests)
     if found is None:
         return None, (
             "no id among the server's times names a request of this client: its means are used",
         )
-    index = np.array([n for n in sorted(found) if n < len(ok) and ok[n]], np.int64)
+    index = np.array([n for n in sorted(found) if ok[n]], np.int64)
     if len(index) < LEAST_JOINED * ok.sum():
         told = f"{len(index):,} of {plural(int(ok.sum()), 'completed request')}"
         return None, (f"the server's times are of {told} only: not used",)
@@ -176,41 +177,35 @@ def _joined(
     return PerRequest(index, outside, queue, prefill, decode, seen - decode), ()
 
 
-def _by_number(run: Run, n: int) -> Mapping[int, tuple[float, float, float]] | None:
-    """Queue, prefill and decode by the request's position in the run.
-
-    Clients number their requests from 0 each; those of several stand one after another in the run
-    (`analysis.joined_clients`), in the order of the clients' names, which end in their number. Where
-    the last request of one is not told of, it is not known where the next one's begin: None.
-    """
-    told: dict[str, dict[int, tuple[float, float, float]]] = {}
+def _by_place(run: Run, requests: Requests) -> Mapping[int, tuple[float, float, float]] | None:
+    """Queue, prefill and decode by the request's position in the run; None where no id tells it."""
+    found: dict[int, tuple[float, float, float]] = {}
+    clients: set[str] = set()
     for times in run.server.times if run.server is not None else ():
         rows = zip(
             times.request, times.queue.tolist(), times.prefill.tolist(), times.decode.tolist(),
             strict=True,
         )  # fmt: skip
-        for name, *parts in rows:
-            found = _ID.fullmatch(name)
-            if found is not None and all(math.isfinite(part) for part in parts):
-                queue, prefill, decode = parts
-                client = found["client"] or found["chat"] or ""
-                own = told.setdefault(client, {})
-                # A request may be told of twice: by the plugin and by a span.
-                own.setdefault(int(found["number"] or found["turn"]), (queue, prefill, decode))
-    if not told:
-        return None
-    if len(told) == 1:
-        return next(iter(told.values()))
-    names = sorted(told)
-    sizes = [max(told[name]) + 1 for name in names]
-    if sum(sizes) != n:
-        return None
-    starts = np.cumsum([0, *sizes]).tolist()
-    return {
-        start + number: parts
-        for start, name in zip(starts, names, strict=False)
-        for number, parts in told[name].items()
-    }
+        for name, queue, prefill, decode in rows:
+            told, place = _place(name, requests)
+            if place is None or not all(map(math.isfinite, (queue, prefill, decode))):
+                continue
+            clients.add(told)
+            # A request may be told of twice: by the plugin and by a span.
+            found.setdefault(place, (queue, prefill, decode))
+    # Ids of two prefixes are of two runs, and their numbers mean two things.
+    return found if len(clients) == 1 else None
+
+
+def _place(name: str, requests: Requests) -> tuple[str, int | None]:
+    """Whose request it is, and its position: of several clients by the collector's ids only."""
+    if requests.client is not None:
+        return "", place_of(name, requests)
+    found = _ID.fullmatch(name)
+    if found is None:
+        return "", None
+    number = int(found["number"] or found["turn"])
+    return found["client"] or found["chat"] or "", number if number < len(requests.ttft) else None
 
 
 def _means(metrics: ServerMetrics | None) -> tuple[float, float, float] | None:

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 from analysis.model import Counters, Run, Source
 from analysis.server_series import PARTS, SERIES, Kind, split
@@ -29,7 +30,7 @@ class Histogram:
 
     count: float
     total: float
-    """Sum of the observations."""
+    """Sum of the observations; NaN where the texts do not tell it."""
     buckets: tuple[tuple[float, float], ...] = ()
     """(upper edge, observations up to it), from the lowest edge to infinity."""
 
@@ -112,8 +113,18 @@ class ServerMetrics:
         return found
 
 
+_FOUND: WeakKeyDictionary[Run, ServerMetrics | Refused | None] = WeakKeyDictionary()
+"""Kept as long as the run is: checks, claims and pages ask again."""
+
+
 def server_metrics(run: Run) -> ServerMetrics | Refused | None:
     """What the run added to the counters of all its servers; None where none were kept."""
+    if run not in _FOUND:
+        _FOUND[run] = _of_run(run)
+    return _FOUND[run]
+
+
+def _of_run(run: Run) -> ServerMetrics | Refused | None:
     counters = () if run.server is None else run.server.counters
     before = {one.engine: one for one in counters if one.when == "before"}
     after = {one.engine: one for one in counters if one.when == "after"}
@@ -158,7 +169,7 @@ def _engine(
     finished: dict[str, float] = {}
     histograms: dict[str, Histogram] = {}
     for thing, series in SERIES.items():
-        # Buckets may have been left out of a text; sum and count are what a mean needs.
+        # Buckets and sums may have been left out of a text; a count is one all the same.
         ends, needed = _ENDS[series.kind]
         told = next(
             (n for n in series.names if all(n + e in start and n + e in end for e in needed)), None
@@ -178,7 +189,7 @@ def _engine(
         else:
             histograms[thing] = Histogram(
                 sum(moved["_count"].values()),
-                sum(moved["_sum"].values()),
+                sum(moved["_sum"].values()) if moved["_sum"] else math.nan,
                 _buckets(moved["_bucket"]),
             )
     return EngineMetrics(name, source, counters, finished, histograms)
@@ -237,7 +248,7 @@ def _by_engine(counters: Counters) -> Values:
 _ENDS: Mapping[Kind, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "gauge": ((), ()),
     "counter": (("",), ("",)),
-    "histogram": (PARTS, ("_sum", "_count")),
+    "histogram": (PARTS, ("_count",)),
 }
 """What the series of each kind end in, and those of them that must be there."""
 

@@ -14,7 +14,7 @@ from analysis.pipeline import StudyReport
 from analysis.queue_sources import mean_waiting, request_seconds, server_wait
 from analysis.reconciliation import COUNTS, TIMES, Pair, Reconciled, reconciled
 from analysis.request_stages import CLIENT, request_stages
-from analysis.server_metrics import server_metrics
+from analysis.run_steps import preemptions
 from analysis.token_times import Refused
 from analysis.wording import percent, show
 
@@ -41,7 +41,7 @@ def told(report: StudyReport) -> list[Told]:
         server, wait = run.server, server_wait(run)
         if server is None or not (wait or server.steps or server.samples or len(server.served) > 1):
             continue
-        waiting, preempted, most = _waiting(run), _preempted(run), _most_kv(run)
+        waiting, preempted, most = _waiting(run), preemptions(run), _most_kv(run)
         served = ", ".join(f"{name}: {count:,}" for name, count in server.served.items())
         found.append(
             Told(
@@ -65,16 +65,6 @@ def _waiting(run: Run) -> float | None:
     begin, end = window
     waited = sum(request_seconds(one) for one in run.server.samples)
     return waited / (end - begin) if math.isfinite(waited) and end > begin else None
-
-
-def _preempted(run: Run) -> float | None:
-    """Preemptions: as steps tell, else as the counters do."""
-    if run.server is not None and run.server.steps:
-        return float(sum(int(steps.preempted.sum()) for steps in run.server.steps))
-    metrics = server_metrics(run)
-    return (
-        None if metrics is None or isinstance(metrics, Refused) else metrics.counter("preemptions")
-    )
 
 
 def _most_kv(run: Run) -> float | None:

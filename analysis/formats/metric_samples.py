@@ -1,9 +1,9 @@
 """A server's /metrics sampled over time, in one file.
 
 `metrics-samples.txt` is of a collected run, `NAME.metrics.txt` or `NAME.samples.txt` of the result
-NAME.json beside it. Each scrape is Prometheus text under a comment with the Unix time in seconds and, where several
-servers are in one file, the server's name. Only the few series of `_FIELDS` are looked for, in the
-bytes of the file: the whole text of a run may be a hundred times as large.
+NAME.json beside it. Each scrape is Prometheus text under a comment with the Unix time in seconds
+and, where several servers are in one file, the server's name. Only the few series of `_FIELDS` are
+looked for, in the bytes of the file: the whole text of a run may be a hundred times as large.
 """
 
 from __future__ import annotations
