@@ -218,6 +218,30 @@ class Counters:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class MetricSamples:
+    """One engine's /metrics, sampled over time; shapes (n,), NaN where a scrape lacks the figure.
+
+    Counts are those since the server started.
+    """
+
+    source: Source
+    engine: str
+    clock: Floats
+    """When each scrape began, Unix time in s."""
+    running: Floats
+    waiting: Floats
+    kv_use: Floats
+    """Share of the KV cache in use."""
+    preemptions: Floats
+    iterations: Floats
+    """Engine steps."""
+    prompt_tokens: Floats
+    output_tokens: Floats
+    failures: int = 0
+    """Scrapes of its server that failed."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class ServerSide:
     """What the servers of a run tell of it."""
 
@@ -225,6 +249,8 @@ class ServerSide:
     """One an engine."""
     times: tuple[ServerTimes, ...] = ()
     counters: tuple[Counters, ...] = ()
+    samples: tuple[MetricSamples, ...] = ()
+    """One an engine."""
     served: Mapping[str, int] = field(default_factory=dict)
     """Requests that each server finished, by its name, as the collector counted them."""
 
@@ -340,6 +366,7 @@ Record = (
     | Steps
     | ServerTimes
     | Counters
+    | MetricSamples
     | Skipped
     | Ignored
 )

@@ -15,7 +15,7 @@ from typing import Any
 
 import jinja2
 
-from analysis import page_words
+from analysis import page_words, server_page
 from analysis.chart_parts import clean
 from analysis.charts import figures, for_cells, for_finding, for_loads, table_of
 from analysis.checks import checks, verdict
@@ -43,8 +43,8 @@ writes, and nothing else: a file that is not as it was written is somebody else'
 _WORDS = (
     "accounts", "bad", "board", "experiments", "figure_interval", "figure_text", "files", "gpu_of",
     "grouped", "headlines", "interval", "keys", "level", "levels", "listed", "parts_of",
-    "plain_figure", "provenance", "runs", "runs_of", "said_again", "see_also", "short_run", "told",
-    "value", "why",
+    "plain_figure", "provenance", "runs", "runs_of", "said_again", "see_also", "short_run", "value",
+    "why",
 )  # fmt: skip
 """Functions of `page_words` that templates call by their name."""
 
@@ -132,6 +132,7 @@ def _environment(names: PageNames, data: DataPages) -> jinja2.Environment:
     env.filters["counted"] = page_words.counted
     env.filters["cut"] = clean
     env.globals.update({word: getattr(page_words, word) for word in _WORDS})
+    env.globals["server"] = server_page
     env.globals.update(
         anchor=anchor, badge=badge, code=code, cost=cost, crumbs=crumbs, dash=Safe("-"), data=data,
         figures=figures,

@@ -12,13 +12,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from analysis.dataset import Arm, Cell
-from analysis.model import Counters, Ints, Run
+from analysis.model import Ints, Run
 from analysis.served_by import engine_of
+from analysis.server_metrics import server_metrics
 from analysis.steps import Steps, reconstruct
 from analysis.token_times import Refused
 
-_ITERATIONS = "vllm:iteration_tokens_total_count"
-_PREEMPTIONS = "vllm:num_preemptions_total"
 _FOUND: WeakKeyDictionary[Run, Steps | Refused] = WeakKeyDictionary()
 
 
@@ -70,36 +69,23 @@ def engines_of(run: Run, arm: Arm) -> Ints | Refused | None:
 
 def server_steps(run: Run) -> int | None:
     """Engine steps as the servers counted them: by their counter, else by their step logs."""
-    counted = _counted(run, _ITERATIONS)
-    if counted is None and run.server is not None and run.server.steps:
+    metrics = server_metrics(run)
+    told = None if isinstance(metrics, Refused) else metrics
+    counted = None if told is None else told.iterations
+    if counted is not None:
+        return round(counted)
+    if run.server is not None and run.server.steps:
         return sum(len(one.clock) for one in run.server.steps)
-    return counted
+    return None
 
 
 def preemptions(run: Run) -> int | None:
-    """Preemptions as the servers counted them."""
-    counted = _counted(run, _PREEMPTIONS)
-    if counted is None and run.server is not None and run.server.steps:
+    """Preemptions as the servers counted them: by their counter, else by their step logs."""
+    metrics = server_metrics(run)
+    told = None if isinstance(metrics, Refused) else metrics
+    counted = None if told is None else told.counter("preemptions")
+    if counted is not None:
+        return round(counted)
+    if run.server is not None and run.server.steps:
         return sum(int(one.preempted.sum()) for one in run.server.steps)
-    return counted
-
-
-def _counted(run: Run, name: str) -> int | None:
-    """How far a counter went over all engines; None where one does not say or was restarted."""
-    counters = () if run.server is None else run.server.counters
-    before = {one.engine: _total(one, name) for one in counters if one.when == "before"}
-    after = {one.engine: _total(one, name) for one in counters if one.when == "after"}
-    if not after or before.keys() != after.keys():
-        return None
-    went = 0.0
-    for engine, end in after.items():
-        start = before[engine]
-        if start is None or end is None or end < start:
-            return None
-        went += end - start
-    return round(went)
-
-
-def _total(counters: Counters, name: str) -> float | None:
-    found = [v for series, v in counters.values.items() if series.partition("{")[0] == name]
-    return sum(found) if found else None
+    return None
