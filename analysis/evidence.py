@@ -72,6 +72,8 @@ class Judgement:
     """Whose runs the verdict rests on: for the level and the checks of validity."""
     experiment: Experiment | None = None
     p_value: float | None = None
+    randomised: bool = False
+    """Whether its runs are an experiment: interleaved repeats, so that level E is level X."""
     parts: tuple[Finding, ...] = ()
     """Findings it is made of: their level, checks, assumptions and confounds become its own."""
 
