@@ -16,9 +16,8 @@ from analysis.claims._common import compare_runs, differences
 from analysis.dataset import Cell
 from analysis.evidence import REPEATS, BadClaim, Evidence, Judgement, again
 from analysis.model import Verdict
-from analysis.pairing import of_shared_seeds
 from analysis.quantity import Quantity
-from analysis.reference import Ref, cells_of, describe, described_beside, is_cell, resolve
+from analysis.reference import Ref, cells_of, describe, described_beside, is_cell, resolve_pair
 from analysis.stats import (
     LEAST_RUN_SD,
     beyond_p,
@@ -51,20 +50,15 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     """Same within the margin, not the same, or not settled by so few runs."""
     size, notes = _margin(claim.margin)
     margin = size / 100
+    of, against = resolve_pair(ev, claim.of, claim.against)
+    ratio = (of / against).as_unit("")
     cells = cells_of(ev, claim.against, claim.of)
-    plain = all(is_cell(ref) for ref in (claim.of, claim.against)) and len(cells) == 2
-    plain = plain and claim.of.metric == claim.against.metric
-    if plain:
-        # Of the prompts that both were sent, where one was sent only some of the other's.
-        base, treat = of_shared_seeds(*cells)
-        ratio = (ev.need(treat, claim.of.metric) / ev.need(base, claim.of.metric)).as_unit("")
-    else:
-        ratio = (resolve(ev, claim.of) / resolve(ev, claim.against)).as_unit("")
     other = described_beside(claim.against, claim.of)
     subject = f"{describe(claim.of)} is {span(ratio)} x {other}"
     subject = f"{subject[0].upper()}{subject[1:]} ({signed_percent(ratio.value - 1, 2)})"
     numbers = (ratio.estimate("ratio", f"{describe(claim.of)} / {describe(claim.against)}"),)
-    if not plain:
+    plain = all(is_cell(ref) for ref in (claim.of, claim.against))
+    if not plain or claim.of.metric != claim.against.metric or len(cells) != 2:
         verdict, words = _facts(ratio, margin)
         return Judgement(
             verdict,
