@@ -72,6 +72,8 @@ class Judgement:
     """Whose runs the verdict rests on: for the level and the checks of validity."""
     experiment: Experiment | None = None
     p_value: float | None = None
+    level: Level | None = None
+    """Of files that are of no run, which it rests on instead (profiler traces)."""
     parts: tuple[Finding, ...] = ()
     """Findings it is made of: their level, checks, assumptions and confounds become its own."""
 

@@ -167,7 +167,8 @@ def _steps(
     within = step >= 0
 
     def sums(weights: Floats, which: NDArray[np.bool_]) -> Floats:
-        return np.bincount(step[which], weights=weights[which], minlength=len(edges))
+        found = np.bincount(step[which], weights=weights[which], minlength=len(edges))
+        return found.astype(np.float64)
 
     return KernelSteps(
         seconds=np.diff(np.append(edges, end)),
