@@ -107,14 +107,12 @@ def _of_steps(trace: KernelTrace, own: Decoding) -> TraceTable:
     ]
     rows.append(("the whole step", own.whole("step"), "100.0 %"))
     about = [
-        f"{plural(own.count, 'decode step')} of {show(own.median, 's')} (median) by {trace.tool}; "
-        f"steps are known by {trace.told_by}.",
+        f"{plural(own.count, 'decode step')} of {show(own.median, 's')} (median), of "
+        f"{own.all_steps:,} that {trace.tool} saw; steps are known by {trace.told_by}.",
         f"Some kernel runs for {percent(own.busy_share)} of the time.",
         _pauses(trace),
         _waits(trace),
     ]
-    if own.count < own.all_steps:
-        about.insert(1, f"{own.all_steps - own.count:,} other steps are left out.")
     title = _label(trace, own.batch)
     return _table(trace, title, about, "A step", rows)
 

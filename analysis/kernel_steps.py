@@ -1,8 +1,9 @@
 """Which steps of a profiler's trace may be compared, and what a part of them takes.
 
 Decode steps only: those that computed no prompt, with the number of sequences that most of them
-had. A part's time is the mean over these steps, and its interval is the middle 95 % of them: the
-spread over steps of one capture, which holds no spread between server starts.
+had; not the last of a capture, whose end is not seen. A part's time is the mean over these steps,
+and its interval is the middle 95 % of them: the spread over steps of one capture, which holds no
+spread between server starts.
 """
 
 from __future__ import annotations
@@ -97,6 +98,8 @@ def decoding(trace: KernelTrace) -> Decoding | None:
     if steps is None:
         return None
     plain = (steps.prompts <= 0) & (steps.seconds > 0)
+    # Of the last one the pause before the next is missing.
+    plain[-1] = False
     if not plain.any():
         return None
     sizes, counts = np.unique(steps.batch[plain], return_counts=True)

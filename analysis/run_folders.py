@@ -71,7 +71,8 @@ def gathered(records: Iterable[Record]) -> list[Record]:
         if folder in profiles and not any(isinstance(one, Run) for one in members[folder]):
             found += _profile(head, members[folder])
         else:
-            found += _run(head, members[folder], heads)
+            made = _run(head, members[folder], heads)
+            found += map(_profiled, made) if folder in profiles else made
     # In the order that the records came in, which is that of a walk.
     places = {_file(record): place for place, record in reversed(list(enumerate(everything)))}
     return sorted(found, key=lambda record: places[_file(record)])
@@ -104,6 +105,14 @@ def _trace(trace: KernelTrace, head: Collected | None) -> Record:
     if head.state != "complete":
         return Skipped(trace.source.file, f"its run is {head.state}; `collect` again makes it anew")
     return replace(trace, arm=head.arm)
+
+
+def _profiled(record: Record) -> Record:
+    """A run during which a profiler recorded, with a warning."""
+    if not isinstance(record, Run):
+        return record
+    note = "a profiler recorded during this run: its latencies are longer than without"
+    return replace(record, warnings=(*record.warnings, note))
 
 
 def _profile(head: Collected, members: Sequence[Member]) -> list[Record]:

@@ -5,7 +5,10 @@ Kept apart from the kind `kernel_time`, which falls back on a bound where this g
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+
+import numpy as np
 
 from analysis.claims._common import moved
 from analysis.dataset import Arm
@@ -61,6 +64,16 @@ def compared(
     if isinstance(chosen, str):
         return chosen
     before, after = chosen
+    strange = next(
+        (
+            told
+            for arm, steps in zip(arms, chosen, strict=True)
+            if (told := _strange(ev, arm, steps, workload, load))
+        ),
+        "",
+    )
+    if strange:
+        return strange
     numbers = [
         steps.estimate(part, f"{_SHORT[part]} a step, {arm.name}")
         for arm, steps in zip(arms, chosen, strict=True)
@@ -194,15 +207,32 @@ def _accounts(before: Decoding, after: Decoding, part: str) -> str:
     )
 
 
-def _overhead(ev: Evidence, arm: Arm, steps: Decoding, workload: str, load: int) -> str:
-    """A warning where the steps of a trace are longer than the runs' time a token."""
+def _itl(ev: Evidence, arm: Arm, workload: str, load: int) -> float:
+    """Mean time between tokens of the arm's runs at this load, s; infinite where there are none."""
     cell = ev.study.cell(arm.name, workload, load)
     itl = cell.metric("mean_itl") if cell is not None else None
-    if itl is None or not itl.value > 0 or steps.median <= itl.value * (1 + OVERHEAD):
+    return itl.value if itl is not None and itl.value > 0 else math.inf
+
+
+def _strange(ev: Evidence, arm: Arm, steps: Decoding, workload: str, load: int) -> str:
+    """Why a trace cannot be of runs like the arm's: a profiler does not slow kernels."""
+    itl, busy = _itl(ev, arm, workload, load), float(np.median(steps.busy))
+    if busy <= itl * (1 + OVERHEAD):
+        return ""
+    return (
+        f"a profiler trace of {arm.name} as its runs are: in the one there is, kernels take "
+        f"{show(busy, 's')} a step, and its runs {show(itl, 's')} a token"
+    )
+
+
+def _overhead(ev: Evidence, arm: Arm, steps: Decoding, workload: str, load: int) -> str:
+    """A warning where the steps of a trace are longer than the runs' time a token."""
+    itl = _itl(ev, arm, workload, load)
+    if steps.median <= itl * (1 + OVERHEAD):
         return ""
     return (
         f"the profiler slowed the host: steps of the trace of {arm.name} take "
-        f"{show(steps.median, 's')}, its runs {show(itl.value, 's')} a token; kernel times are the "
+        f"{show(steps.median, 's')}, its runs {show(itl, 's')} a token; kernel times are the "
         "GPU's own, idle time is not"
     )
 

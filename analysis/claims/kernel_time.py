@@ -7,7 +7,7 @@ interval. "Unchanged" holds where the whole ratio lies within the margin (10 % u
 is refuted where all of it lies outside; "faster" holds where all of it lies below. `part = "idle"`
 is what no kernel fills. A profiler slows the host, not the kernels: where the steps of a trace are
 longer than the ITL of the arm's runs by more than 10 %, idle time is not judged, and the rest
-carries a warning.
+carries a warning; where the kernels alone are, the trace is not of such runs and is not used.
 
 Without traces of both, a bound remains: matrix multiplications must read the weights, so the
 baseline's take at least weights / bandwidth a step, and the treatment's take no more than its whole

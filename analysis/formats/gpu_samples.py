@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 
 from analysis.formats._files import lines_of, one_line
+from analysis.formats._sidecar import sidecar_path
 from analysis.model import LARGEST, Floats, GpuSamples, Ints, Record, Skipped, Source
 
 MOST_SAMPLES = 1_000_000
@@ -44,6 +45,8 @@ def sniff(path: Path, head: bytes) -> bool:
     first = head.split(b"\n", 1)[0]
     if first[:1] == b"{":
         return all(key in first for key in _JSON_KEYS)
+    if sidecar_path(path).exists():
+        return False  # a table that somebody describes
     columns = first[:10_000].decode("utf-8", "replace").strip().split(",")
     return all(key in columns for key in _CSV_KEYS)
 

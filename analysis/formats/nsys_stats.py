@@ -21,6 +21,7 @@ from pathlib import Path
 from analysis.formats._activity import MOST_TOLD, MOST_WORK, Activities
 from analysis.formats._files import is_gzip, lines_of
 from analysis.formats._nsys_base import MAGIC, TOOL, read_base
+from analysis.formats._sidecar import sidecar_path
 from analysis.kernel_classes import KINDS, doubt_of, kind_of
 from analysis.model import LARGEST, Kernel, KernelTrace, Record, Skipped, Source
 
@@ -38,8 +39,8 @@ def sniff(path: Path, head: bytes) -> bool:
     """A database with nsys' tables, or one of the two heads of columns after a few lines."""
     if head.startswith(MAGIC):
         return b"CUPTI_ACTIVITY_KIND" in head or b"StringIds" in head
-    if b"Name" not in head or b"(" not in head[: 64 * 1024]:
-        return False
+    if b"Name" not in head or sidecar_path(path).exists():
+        return False  # or a table that somebody describes
     lines = head[: 64 * 1024].decode("utf-8", "replace").splitlines()[:_MOST_PREAMBLE]
     return any(_TRACE.search(line) or _SUMS.search(line) for line in lines)
 
