@@ -1,6 +1,6 @@
 """Events of a Chrome trace, 1 MiB at a time: memory does not grow with the file.
 
-    events = Events(data)
+    events = Events(path)
     for piece in events: ...        # lists of Event
     events.trouble                  # why the list ended too early; "" where it did not
 
@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
+
+from analysis.formats._files import GZIP_ERRORS, blocks_of, one_line
 
 _LIST = re.compile(rb'(?<!\\)"traceEvents"\s*:\s*\[')
 _BETWEEN = re.compile(rb"\}\s*,\s*\{")
@@ -53,41 +56,60 @@ _ANY = msgspec.json.Decoder(list[Event])
 
 
 class Events:
-    """The events of a trace, in the order of the file."""
+    """The events of a trace, in the order of the file; each iteration reads it anew."""
 
-    def __init__(self, data: memoryview) -> None:
-        """Find the list; nothing is decoded yet."""
-        found = _LIST.search(data)
-        self._data = data
-        self.begin = -1 if found is None else found.start()
-        """Where the list's key stands; -1 where there is none."""
-        self._first = 0 if found is None else found.end()
-        self.trouble = "" if found else "no list of events in it"
+    def __init__(self, path: Path) -> None:
+        """Nothing is read yet."""
+        self._path = path
+        self.head = b""
+        """What stands before the list, once it is being read."""
+        self.trouble = ""
+        """Why the last iteration ended too early."""
 
     def __iter__(self) -> Iterator[list[Event]]:
         """Pieces of about 1 MiB of the file, from its beginning."""
-        if self.begin < 0:
-            return
-        position, size = self._first, _CHUNK
+        self.trouble = ""
+        blocks = self._blocks()
+        held, found = b"", None
+        while found is None:
+            block = next(blocks, None)
+            if block is None or len(held) > _LARGEST_CHUNK:
+                self.trouble = self.trouble or "no list of events in it"
+                return
+            held += block
+            found = _LIST.search(held)
+        self.head, held = held[: found.start()], held[found.end() :]
+        size, ended = _CHUNK, False
         while True:
-            piece = bytes(self._data[position : position + size])
-            last = position + size >= len(self._data)
-            opening = piece.lstrip(_SPACE)[:1]
+            while len(held) < size and not ended:
+                # A block of a gzip file may be empty, and not the last.
+                block = next(blocks, None)
+                held, ended = held + (block or b""), block is None
+            opening = held.lstrip(_SPACE)[:1]
             if opening != b"{":
                 if opening != b"]":
-                    self.trouble = "the list of events is cut short"
+                    self.trouble = self.trouble or "the list of events is cut short"
                 return
+            piece = held[:size]
+            last = ended and len(held) <= size
             cut, events = _decoded(piece, last=last)
             if events is None:
                 size *= 2
                 if last or size > _LARGEST_CHUNK:
-                    self.trouble = "the list of events is cut short or damaged"
+                    self.trouble = self.trouble or "the list of events is cut short or damaged"
                     return
                 continue
             yield events
             if cut < 0:
                 return
-            position, size = position + cut, _CHUNK
+            held, size = held[cut:], _CHUNK
+
+    def _blocks(self) -> Iterator[bytes]:
+        """The file's bytes, as far as they can be decompressed."""
+        try:
+            yield from blocks_of(self._path)
+        except GZIP_ERRORS as error:
+            self.trouble = f"the gzip data is damaged ({one_line(str(error), 80)})"
 
 
 def _decoded(piece: bytes, *, last: bool) -> tuple[int, list[Event] | None]:

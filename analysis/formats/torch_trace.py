@@ -5,8 +5,8 @@ runtime, operators (`cpu_op`) and annotations; times in µs. vLLM annotates each
 what it holds, and the profiler shows the annotation on the device too (`gpu_user_annotation`), from
 the step's first kernel on. A trace without a GPU has operators only, whose own time counts.
 
-The events are decoded 1 MiB at a time, so memory does not grow with the file, but by 36 bytes a
-kernel: 90 MiB for a trace of 49 MB, and as much for one of 500 MB of the same kernels.
+Events are decoded 1 MiB at a time and of a kernel 37 bytes are kept: a trace of 524 MB (600,000
+kernels) takes 7 to 10 s and 85 MiB.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from analysis.formats._activity import (
     step_of,
 )
 from analysis.formats._chrome_trace import Event, Events, number_of
-from analysis.formats._files import mapped, one_line
+from analysis.formats._files import one_line
 from analysis.model import Ignored, KernelTrace, Record, Skipped, Source
 
 TOOL = "torch profiler"
@@ -76,12 +76,11 @@ def read(path: Path, file: str) -> list[Record]:
     """One `KernelTrace` a device, or the reason why there is none."""
     if _TABLE_NAME.fullmatch(path.name):
         return [Ignored(file, "the profiler's own table; its figures are in the trace beside it")]
-    data, trouble = mapped(path)
-    events, found = Events(data), _Found()
+    events, found = Events(path), _Found()
     for piece in events:
         _take(piece, found)
-    trouble = trouble or events.trouble
-    source, rank = Source(file, "traceEvents"), _rank(data, events.begin, path.name)
+    trouble = events.trouble
+    source, rank = Source(file, "traceEvents"), _rank(events.head, path.name)
     records: list[Record] = []
     for device in sorted(found.work):
         marks, how = _marks(found, device)
@@ -188,9 +187,9 @@ def _marks(found: _Found, device: int) -> tuple[list[Mark], str]:
     return marks, "the first kernel that the host launched in each annotated step"
 
 
-def _rank(data: memoryview, events: int, name: str) -> int | None:
+def _rank(head: bytes, name: str) -> int | None:
     """The rank as the trace says it before its events, else as the file's name does."""
-    said = _RANK.search(data, 0, max(0, min(events, _MOST_HEAD)))
+    said = _RANK.search(head, 0, _MOST_HEAD)
     if said:
         return int(said[1])
     named = _RANK_NAME.search(name)
