@@ -77,7 +77,12 @@ def _with(run: Run, rules: Sequence[Assign]) -> Run:
 
 def _facts(run: Run) -> dict[str, Scalar]:
     """What a rule can look at: every key of the record, where it stands, and its figures."""
-    facts: dict[str, Scalar] = {**run.config, "record": run.source.key, "file": run.source.file}
+    facts: dict[str, Scalar] = {
+        **run.config,
+        "record": run.source.key,
+        "file": run.source.file,
+        "folder": PurePosixPath(run.source.file).parent.as_posix(),
+    }
     facts.update({name: figure.value for name, figure in run.figures.items()})
     return facts
 

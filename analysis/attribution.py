@@ -22,12 +22,12 @@ from analysis.model import Floats
 from analysis.oaxaca import Gap, Mean, Owner, Split, Term, means
 from analysis.step_cost import (
     CONTEXT,
-    HINGES,
     LEAST_BLOCKS,
     RECOMPUTED,
     Fit,
     design,
     fit,
+    hinges_of,
 )
 from analysis.steps import Latency, Steps
 from analysis.token_times import Refused
@@ -94,7 +94,7 @@ def attribute(
     )
     if words:
         return Refused((words,))
-    hinges = _hinges((*runs_a, *runs_b))
+    hinges = hinges_of((*runs_a, *runs_b))
     a, b = design(runs_a, hinges=hinges), design(runs_b, hinges=hinges)
     few = min(int(d.block[d.run == 0].max()) + 1 for d in (a, b))
     if few < LEAST_BLOCKS:
@@ -175,12 +175,6 @@ def _unseen(run: Steps) -> str:
             "token were preempted, and what was computed again for them is not seen."
         )
     return ""
-
-
-def _hinges(runs: Sequence[Steps]) -> tuple[int, ...]:
-    """Where the cost of the batch may bend: where an arm has steps on both sides."""
-    most = max(float(np.percentile(run.table.decoding, 90)) for run in runs)
-    return tuple(hinge for hinge in HINGES if hinge < most)
 
 
 def _splits(f: Fit, gap: Gap, a: Mean, b: Mean) -> tuple[tuple[Split, ...], tuple[str, ...]]:

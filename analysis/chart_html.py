@@ -7,8 +7,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from analysis.chart_parts import between
 from analysis.markdown import Safe
 from analysis.study import slug
+from analysis.wording import digits
 
 
 def figure(spec: Mapping[str, Any], ident: str) -> Safe:
@@ -36,8 +38,45 @@ def figure(spec: Mapping[str, Any], ident: str) -> Safe:
         "its numbers.</p>"
         "<noscript><p>Charts need JavaScript; the table on this page has their numbers.</p>"
         "</noscript>"
+        f"{_numbers(spec)}"
         "</figure>"
     )
+
+
+def _numbers(spec: Mapping[str, Any]) -> str:
+    """The points of lines as a table that opens: a row for each place on the horizontal axis.
+
+    Rows of bars need none: the page's own tables hold them.
+    """
+    layers = [layer for layer in spec.get("layer", ()) if _points(layer)]
+    if not layers:
+        return ""
+    columns: dict[str, dict[float, str]] = {}
+    for layer in layers:
+        for point in _points(layer):
+            value, lo, hi = point["value"], point["lo"], point["hi"]
+            shown = digits(value, lo, hi) + between(lo, hi)
+            columns.setdefault(point["line"], {})[point["n"]] = shown
+    axes = [layers[0]["encoding"][channel].get("title") or "" for channel in ("x", "y")]
+    head = "".join(f'<th scope="col">{_shown(text)}</th>' for text in (axes[0], *columns))
+    rows = "".join(
+        f'<tr><th scope="row">{digits(n)}</th>'
+        + "".join(f"<td>{column.get(n, '')}</td>" for column in columns.values())
+        + "</tr>"
+        for n in sorted({n for column in columns.values() for n in column})
+    )
+    return (
+        f"<details data-search-exclude><summary>Table of this chart: {_shown(axes[1])}</summary>"
+        f'<div class="points" role="region" tabindex="0" aria-label="{_shown(axes[1])}">'
+        f'<table class="plain"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+        "</div></details>"
+    )
+
+
+def _points(layer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The data of a layer where they are points of a line (`analysis.vegalite_lines`)."""
+    found: list[Mapping[str, Any]] = layer.get("data", {}).get("values", [])
+    return found if found and "line" in found[0] else []
 
 
 def _shown(text: str) -> str:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from analysis.bridge_chart import bridge_chart, of_steps
 from analysis.chart_parts import (
     PLAIN,
     SOFT,
@@ -76,6 +77,9 @@ def for_finding(finding: Finding, arms: Sequence[str], claim: Table | None = Non
     ranked: list[tuple[int, Spec]] = []
     sizes = [number for number in numbers if not (_is_ratio(number) or _is_share(number))]
     if finding.kind == "gap_attribution":
+        if led := bridge_chart(numbers):
+            return led
+        sizes = [number for number in sizes if not of_steps(number)]
         pair = _pair(sizes, arms)
         ranked += [(3, chart) for chart in pair]
         sizes = [number for number in sizes if number.unit != "s" or not pair]

@@ -61,6 +61,9 @@ class Clocks:
     log_latency: Log
     log_steps: Log
     log_seconds: Log
+    share: Log
+    """Of the steps in a period: `log_steps` / `log_latency`, the rest being time a step. nan where
+    the interval of the latency ratio holds 1, for nothing has no shares."""
     warnings: tuple[str, ...] = ()
 
 
@@ -104,7 +107,8 @@ def two_clocks(
             "ramp and drain"
         )
         total, more, longer = map(Log, points)
-        return Clocks(latency, a, b, total, more, longer, (*_work(baseline, treatment), words))
+        warnings = (*_work(baseline, treatment), words)
+        return Clocks(latency, a, b, total, more, longer, Log(_share(points)), warnings)
     draws = np.random.default_rng(seed)
     picked_a = _multiplicities(draws, count)
     picked_b = picked_a if same_requests else _multiplicities(draws, count)
@@ -116,7 +120,15 @@ def two_clocks(
         Log(point, *(point + np.percentile(around, [2.5, 97.5])).tolist())
         for point, around in zip(points, (spread.sum(axis=0), *spread), strict=True)
     )
-    return Clocks(latency, a, b, total, more, longer, _work(baseline, treatment))
+    share = Log(math.nan)
+    if not total.lo <= 0 <= total.hi:
+        around = np.array(points)[:, None] + np.stack([spread.sum(axis=0), *spread])
+        share = Log(_share(points), *np.percentile(around[1] / around[0], [2.5, 97.5]).tolist())
+    return Clocks(latency, a, b, total, more, longer, share, _work(baseline, treatment))
+
+
+def _share(points: tuple[float, float, float]) -> float:
+    return points[1] / points[0] if points[0] else math.nan
 
 
 def _work(baseline: Steps, treatment: Steps) -> tuple[str, ...]:

@@ -74,6 +74,8 @@ class Judgement:
     p_value: float | None = None
     level: Level | None = None
     """Of files that are of no run, which it rests on instead (profiler traces)."""
+    randomised: bool = False
+    """Whether its runs are an experiment: interleaved repeats, so that level E is level X."""
     parts: tuple[Finding, ...] = ()
     """Findings it is made of: their level, checks, assumptions and confounds become its own."""
 

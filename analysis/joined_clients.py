@@ -148,6 +148,7 @@ def _requests(parts: Sequence[Requests | None]) -> Requests | None:
         failed=np.concatenate([part.failed for part in known]),
         # Clients of one host read one monotonic clock.
         start=np.concatenate(starts) if len(starts) == len(known) else None,
+        client=np.repeat(np.arange(len(known)), [len(part.ttft) for part in known]),
     )
 
 

@@ -210,7 +210,8 @@ def _level(judgement: Judgement) -> Level | None:
         levels.append(judgement.level)
     if judgement.cells or not levels:
         levels.append(level_of(judgement.cells))
-    return min(levels, key=LEVELS.index)
+    found = min(levels, key=LEVELS.index)
+    return Level.EXPERIMENT if judgement.randomised and found == Level.ENGINE else found
 
 
 def _study_of(evidence: Evidence, cells: Sequence[Cell]) -> Study:

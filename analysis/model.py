@@ -147,6 +147,8 @@ class Requests:
     failed: NDArray[np.bool_]
     start: Floats | None = None
     """Shape (n,). Client clock (perf_counter), taken after the client's own wait for a slot."""
+    client: Ints | None = None
+    """Shape (n,). Which load client sent each, where several drove the run."""
 
     @property
     def decode(self) -> Floats:
@@ -309,6 +311,30 @@ class KernelTrace:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class MetricSamples:
+    """One engine's /metrics, sampled over time; shapes (n,), NaN where a scrape lacks the figure.
+
+    Counts are those since the server started.
+    """
+
+    source: Source
+    engine: str
+    clock: Floats
+    """When each scrape began, Unix time in s."""
+    running: Floats
+    waiting: Floats
+    kv_use: Floats
+    """Share of the KV cache in use."""
+    preemptions: Floats
+    iterations: Floats
+    """Engine steps."""
+    prompt_tokens: Floats
+    output_tokens: Floats
+    failures: int = 0
+    """Scrapes of its server that failed."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class ServerSide:
     """What the servers of a run tell of it."""
 
@@ -316,6 +342,8 @@ class ServerSide:
     """One an engine."""
     times: tuple[ServerTimes, ...] = ()
     counters: tuple[Counters, ...] = ()
+    samples: tuple[MetricSamples, ...] = ()
+    """One an engine."""
     served: Mapping[str, int] = field(default_factory=dict)
     """Requests that each server finished, by its name, as the collector counted them."""
     gpu: GpuSamples | None = None
@@ -346,7 +374,7 @@ class Collected:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Run:
     """One benchmark run at the best level its file allows."""
 
@@ -435,6 +463,7 @@ Record = (
     | Counters
     | GpuSamples
     | KernelTrace
+    | MetricSamples
     | Skipped
     | Ignored
 )

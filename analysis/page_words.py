@@ -16,8 +16,7 @@ from analysis.model import LEVELS, Estimate, Figure, Finding, Level, Outcome, Ru
 from analysis.next_runs import Suggestion, suggestions
 from analysis.pipeline import StudyReport
 from analysis.quantity import quantity
-from analysis.queue_sources import mean_waiting, server_wait
-from analysis.wording import count_of, digits, plural, show, shown_unit, span
+from analysis.wording import count_of, digits, plural, shown_unit, span
 
 ORDER = ("refuted", "inconclusive", "untestable", "supported")
 """Of verdicts on the board: what a reader should know first."""
@@ -168,27 +167,6 @@ def see_also(report: StudyReport, finding: Finding) -> list[Finding]:
 def said_again(report: StudyReport, finding: Finding) -> list[Finding]:
     """Later sentences that repeat this claim."""
     return [f for f in report.findings if f.repeats == finding.id]
-
-
-def told(report: StudyReport) -> list[tuple[Run, str, str, str, str]]:
-    """Of each run whose servers told: queue time, waiting, preemptions, requests by server."""
-    found = []
-    for run in report.study.runs:
-        server, wait, waiting = run.server, server_wait(run), mean_waiting(run)
-        if server is None or not (wait or server.steps or len(server.served) > 1):
-            continue
-        preempted = sum(int(steps.preempted.sum()) for steps in server.steps)
-        served = ", ".join(f"{name}: {count:,}" for name, count in server.served.items())
-        found.append(
-            (
-                run,
-                show(wait.seconds, "s") if wait else Safe("-"),
-                show(waiting) if waiting is not None else Safe("-"),
-                show(preempted) if server.steps else Safe("-"),
-                served or Safe("-"),
-            )
-        )
-    return found
 
 
 def bad(report: StudyReport, run: str) -> list[Outcome]:

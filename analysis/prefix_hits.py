@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from analysis.model import Counters, Figure, Run, Source
+from analysis.model import Figure, Run, Source
 from analysis.quantity import Quantity, quantity
-
-_QUERIES, _HITS = "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total"
+from analysis.server_metrics import server_metrics
+from analysis.server_series import SERIES
+from analysis.token_times import Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +33,15 @@ class Hits:
 
 def prefix_hits(run: Run) -> Mapping[str, Hits]:
     """By engine; empty where one of them does not say, or counted backwards (it was restarted)."""
-    counters = () if run.server is None else run.server.counters
-    before = {one.engine: one for one in counters if one.when == "before"}
+    metrics = server_metrics(run)
+    if metrics is None or isinstance(metrics, Refused):
+        return {}
     found: dict[str, Hits] = {}
-    for after in counters:
-        if after.when == "before":
-            continue
-        start = before.get(after.engine)
-        queries, hits = (
-            None if start is None else _difference(start, after, name) for name in (_QUERIES, _HITS)
-        )
-        if not queries or hits is None or queries < 0 or not 0 <= hits <= queries:
+    for one in metrics.engines:
+        queries, hits = one.counters.get("prefix_queries"), one.counters.get("prefix_hits")
+        if not queries or hits is None or hits > queries:
             return {}
-        found[after.engine] = Hits(queries, hits, after.source)
+        found[one.engine] = Hits(queries, hits, one.source)
     return found
 
 
@@ -55,14 +52,6 @@ def prefix_hit_share(run: Run) -> Quantity | None:
         return None
     share = sum(one.hits for one in found.values()) / sum(one.queries for one in found.values())
     first = next(iter(found.values())).source
-    source = Source(first.file, _HITS if len(found) == 1 else f"{_HITS}, of all engines")
+    name = SERIES["prefix_hits"].names[0]
+    source = Source(first.file, name if len(found) == 1 else f"{name}, of all engines")
     return quantity(Figure("prefix_hit_share", share, share, share, "", source))
-
-
-def _difference(before: Counters, after: Counters, name: str) -> float | None:
-    """How far a counter went, over all of its labels; None where it is not there."""
-    a, b = (
-        [value for series, value in one.values.items() if series.partition("{")[0] == name]
-        for one in (before, after)
-    )
-    return sum(b) - sum(a) if a and b else None

@@ -1,7 +1,9 @@
-"""How long requests of one run wait for a slot, by four sources that know nothing of each other.
+"""How long requests of one run wait for a slot, by sources that know nothing of each other.
 
-1. The server's own queue time of each request, averaged.
-2. The engine's waiting count after each step, averaged over time; divided by X (Little's law).
+1. The server's own queue time of each request, averaged; where only counters were kept, the mean of
+   its histogram over the run.
+2. The engine's waiting count after each step, averaged over time; divided by X (Little's law). The
+   same count, where it was only sampled: request-seconds waited, over completed requests.
 3. The client's file alone: L requests are in flight and S run, so (L - S) / X.
 4. The TTFT over that of an arm that does not queue, whose TTFT is prefill alone.
 
@@ -16,13 +18,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.accounting import Ledger
-from analysis.model import Run, Source, Steps
+from analysis.model import MetricSamples, Run, Source, Steps
+from analysis.server_metrics import server_metrics
+from analysis.token_times import Refused
 from analysis.wording import plural
 
 TIMES = "server queue time"
 STEPS = "engine's waiting count"
+SAMPLES = "sampled waiting count"
 LITTLE = "Little's law on the client's file"
 TTFT = "TTFT over an arm without a queue"
+
+
+LEAST_SAMPLES = 10
+"""With fewer scrapes a run's waiting count is not known over time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,7 @@ def waits(account: Ledger, slots: float | None, prefill: float | None) -> tuple[
     found = [
         server_wait(run),
         _by_steps(run, None if x is None else x.value),
+        _by_samples(run, None if account.completed is None else account.completed.value),
         _by_little(account, slots),
     ]
     if prefill is not None and account.ttft is not None:
@@ -55,17 +65,52 @@ def waits(account: Ledger, slots: float | None, prefill: float | None) -> tuple[
 
 
 def server_wait(run: Run) -> Wait | None:
-    """The server's own queue time, averaged over the requests that it told of."""
+    """The server's own queue time, averaged over the requests that it told of, or over all."""
     queue: dict[str, float] = {}
     for times in run.server.times if run.server is not None else ():
         # A request may be told of twice: by the plugin and by a span.
         told = zip(times.request, times.queue.tolist(), strict=True)
         queue = {name: wait for name, wait in told if math.isfinite(wait)} | queue
     if run.server is None or not queue:
-        return None
+        return _by_histogram(run)
     key = f"queue, mean of {plural(len(queue), 'request')}"
     source = Source(run.server.times[0].source.file, key)
     return Wait(TIMES, sum(queue.values()) / len(queue), source)
+
+
+def _by_histogram(run: Run) -> Wait | None:
+    """The mean of the queue times that the servers' counters summed up."""
+    metrics = server_metrics(run)
+    if metrics is None or isinstance(metrics, Refused):
+        return None
+    queue = metrics.histogram("queue")
+    if queue is None or math.isnan(queue.mean):
+        return None
+    return Wait(TIMES, queue.mean, metrics.cite("queue", "_sum over _count"))
+
+
+def _by_samples(run: Run, completed: float | None) -> Wait | None:
+    """The waiting count of all engines at each scrape, held until the next; only without steps."""
+    if run.server is None or run.server.steps or not run.server.samples or not completed:
+        return None
+    waited = [request_seconds(one) for one in run.server.samples]
+    if any(not math.isfinite(each) for each in waited):
+        return None
+    key = "waiting, summed over time"
+    return Wait(SAMPLES, sum(waited) / completed, Source(run.server.samples[0].source.file, key))
+
+
+def request_seconds(samples: MetricSamples) -> float:
+    """Request-seconds that one engine's waiting count sums up to; NaN where nothing says so.
+
+    By the trapezoid between scrapes. Requests that were preempted and wait again are in the count,
+    and not in the server's queue time.
+    """
+    known = np.isfinite(samples.waiting)
+    if known.sum() < LEAST_SAMPLES:
+        return math.nan
+    waiting, clock = samples.waiting[known], samples.clock[known]
+    return float(((waiting[1:] + waiting[:-1]) / 2 * np.diff(clock)).sum())
 
 
 def mean_waiting(run: Run) -> float | None:

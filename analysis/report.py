@@ -15,7 +15,7 @@ from typing import Any
 
 import jinja2
 
-from analysis import page_words
+from analysis import page_words, server_page
 from analysis.chart_parts import clean
 from analysis.charts import figures, for_cells, for_finding, for_loads, table_of
 from analysis.checks import checks, verdict
@@ -28,6 +28,7 @@ from analysis.model import Estimate
 from analysis.page_names import PageNames, page_names
 from analysis.pipeline import Analysis, StudyReport
 from analysis.serialise import dumps
+from analysis.step_pages import cost, sections, step_rows
 from analysis.wording import plural
 
 TOP = (
@@ -43,8 +44,8 @@ writes, and nothing else: a file that is not as it was written is somebody else'
 _WORDS = (
     "accounts", "bad", "board", "experiments", "figure_interval", "figure_text", "files", "gpu_of",
     "grouped", "headlines", "interval", "keys", "level", "levels", "listed", "parts_of",
-    "plain_figure", "provenance", "runs", "runs_of", "said_again", "see_also", "short_run", "told",
-    "value", "why",
+    "plain_figure", "provenance", "runs", "runs_of", "said_again", "see_also", "short_run", "value",
+    "why",
 )  # fmt: skip
 """Functions of `page_words` that templates call by their name."""
 
@@ -97,7 +98,7 @@ def _study_pages(report: StudyReport, names: PageNames, page: Any) -> dict[str, 
         cells = [(cell, found) for cell, found in report.cells if cell.arm is arm]
         charts = figures(for_cells(study, arm.name), "time") if cells else ""
         out[f"{folder}/{names.arm(study.name, arm.name)}"] = page(
-            "arm", arm=arm, study=study, cells=cells, charts=charts,
+            "arm", arm=arm, study=study, cells=cells, charts=charts, steps=sections(study, arm),
             kernels=kernel_page(arm), gpus=gpu_rows([cell for cell, _ in cells]),
         )  # fmt: skip
     for finding in report.findings:
@@ -133,9 +134,12 @@ def _environment(names: PageNames, data: DataPages) -> jinja2.Environment:
     env.filters["counted"] = page_words.counted
     env.filters["cut"] = clean
     env.globals.update({word: getattr(page_words, word) for word in _WORDS})
+    env.globals["server"] = server_page
     env.globals.update(
-        anchor=anchor, badge=badge, code=code, crumbs=crumbs, dash=Safe("-"), data=data,
+        anchor=anchor, badge=badge, code=code, cost=cost, crumbs=crumbs, dash=Safe("-"), data=data,
+        figures=figures,
         line=Safe(" <br>"), link=link, names=names, prose=Safe,
+        step_rows=step_rows,
         question=lambda finding: page_words.QUESTIONS[finding.kind], up=up,
     )  # fmt: skip
     return env

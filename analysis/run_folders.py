@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from analysis.joined_clients import together
+from analysis.loose_evidence import attached
 from analysis.model import (
     Collected,
     Counters,
@@ -23,6 +24,7 @@ from analysis.model import (
     Ignored,
     KernelTrace,
     Level,
+    MetricSamples,
     Record,
     Run,
     ServerSide,
@@ -34,7 +36,7 @@ from analysis.model import (
 )
 from analysis.wording import plural
 
-_FOR_PEOPLE = re.compile(r"client(?:-\d+)?\.log|router\.log|metrics-samples\.txt(?:\.gz)?")
+_FOR_PEOPLE = re.compile(r"client(?:-\d+)?\.log|router\.log")
 """Files of a run that no number is taken from."""
 
 _RESULT = re.compile(r"bench(?:-\d+)?\.json(?:\.gz)?")
@@ -42,7 +44,7 @@ _LOG = re.compile(r"(?P<server>server|replica-\d+)\.log(?:\.gz)?")
 _PUT_ASIDE = re.compile(r"(?P<run>.+)\.(?:half|failed)-\d+")
 """What the collector calls the folder of a try that it put aside to make the run anew."""
 
-Evidence = Steps | ServerTimes | Counters | GpuSamples
+Evidence = Steps | ServerTimes | Counters | MetricSamples | GpuSamples
 Member = Run | Startup | Evidence
 
 
@@ -50,23 +52,25 @@ def gathered(records: Iterable[Record]) -> list[Record]:
     """The records, with those of a collected run made one `Run` and the log of its servers.
 
     A run that did not end well is one line that says so, whatever lies beside it. Evidence beside
-    no run.json becomes `Skipped`.
+    no run.json is that of the result it is named as (`analysis.loose_evidence`), or `Skipped`.
     """
     everything = list(records)
     heads = {_folder(one): one for one in everything if isinstance(one, Collected)}
     profiles = {_folder_of_profile(one, heads) for one in everything} - {""}
     members: dict[str, list[Member]] = {folder: [] for folder in heads}
     found: list[Record] = []
+    loose: list[Record] = []
     for record in everything:
         folder = _folder(record)
         if isinstance(record, KernelTrace):
             found.append(_trace(record, heads.get(_folder_of_profile(record, heads))))
         elif folder not in heads:
-            found.append(_alone(record))
+            loose.append(record)
         elif isinstance(record, Member):
             members[folder].append(record)
         elif not isinstance(record, Collected):
             found.append(_kept(record))
+    found += [_alone(record) for record in attached(loose)]
     for folder, head in heads.items():
         if folder in profiles and not any(isinstance(one, Run) for one in members[folder]):
             found += _profile(head, members[folder])
@@ -136,7 +140,7 @@ def _kept(record: Record) -> Record:
     """What a collector keeps for people, or for later: no fault of the folder."""
     if not isinstance(record, Skipped) or not _FOR_PEOPLE.fullmatch(_name(record)):
         return record
-    return Ignored(record.file, "what a client or a router printed, and samples of the run")
+    return Ignored(record.file, "what a client or a router printed, and samples of the GPU")
 
 
 def _run(
@@ -159,7 +163,7 @@ def _run(
     server, warnings = _server(head, [one for one in members if isinstance(one, Evidence)])
     run = clients[0] if len(clients) == 1 else together(clients)
     watched = bool(server.steps or server.times or server.counters)
-    told = watched or bool(server.served) or server.gpu is not None
+    told = watched or bool(server.samples or server.served) or server.gpu is not None
     found = replace(
         run,
         level=Level.ENGINE if watched and run.requests is not None else run.level,
@@ -263,6 +267,7 @@ def _server(head: Collected, evidence: Sequence[Evidence]) -> tuple[ServerSide, 
         times=tuple(one for one in evidence if isinstance(one, ServerTimes)),
         # A difference needs both moments.
         counters=tuple(one for one in counters if moments[one.engine] == 2),
+        samples=tuple(one for one in evidence if isinstance(one, MetricSamples)),
         served=head.served,
         gpu=next((one for one in evidence if isinstance(one, GpuSamples)), None),
     )

@@ -190,5 +190,6 @@ def _merged(first: Run, other: Run) -> Run:
         level=max(first.level, other.level, key=LEVELS.index),
         config={**other.config, **first.config},
         requests=first.requests or other.requests,
+        server=first.server or other.server,
         also_in=(*first.also_in, other.source, *other.also_in),
     )

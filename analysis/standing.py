@@ -13,13 +13,14 @@ from collections.abc import Iterable
 from analysis.accounting import in_words
 from analysis.capacity import binds, capacity, reference_prefill, running_slots
 from analysis.checks import by_run, check_cell, verdict
-from analysis.claims._common import compare_runs, decide, differences, of_shared_seeds
+from analysis.claims._common import compare_runs, decide, differences
 from analysis.dataset import Cell, Study
 from analysis.evidence import Experiment, level_of, single
 from analysis.floor import step_floor
 from analysis.judge import command, failed_checks
 from analysis.metrics import METRICS, label_of
 from analysis.model import VALIDITIES, Estimate, Finding, Skipped, told
+from analysis.pairing import of_shared_seeds
 from analysis.quantity import Quantity
 from analysis.study import slug
 from analysis.wording import percent, plural, show, signed_percent, span

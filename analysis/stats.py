@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats as sps
@@ -63,6 +63,7 @@ class Comparison:
         warnings: what weakens the number.
         lo90, hi90: 90 % interval, the one that two one-sided tests at 5 % look at.
         se, df: standard error of the log ratio and its degrees of freedom.
+        least_pair: of pairs that all point the same way, the ratio nearest to 1; else 1.
     """
 
     ratio: float
@@ -78,6 +79,7 @@ class Comparison:
     hi90: float = math.inf
     se: float = math.inf
     df: float = math.nan
+    least_pair: float = 1.0
 
     @property
     def repeated(self) -> bool:
@@ -122,7 +124,7 @@ def compare(
     mean = float(b.mean() - a.mean())
     if paired and len(a) > 1:
         d = b - a
-        return _with_t(
+        found = _with_t(
             mean,
             float(d.std(ddof=1)) / math.sqrt(len(d)),
             len(d) - 1,
@@ -131,6 +133,8 @@ def compare(
             "paired t on log ratios",
             sign_flip_least_p(len(d)),
         )
+        agree = (d > 0).all() or (d < 0).all()
+        return replace(found, least_pair=_exp(float(d[np.abs(d).argmin()])) if agree else 1.0)
     if len(a) > 1 and len(b) > 1:
         va, vb = float(a.var(ddof=1)) / len(a), float(b.var(ddof=1)) / len(b)
         if va + vb > 0:

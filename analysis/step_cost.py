@@ -116,8 +116,16 @@ def design(runs: Sequence[Steps], *, hinges: Sequence[int] = ()) -> Design:
     )  # fmt: skip
 
 
+def hinges_of(runs: Sequence[Steps]) -> tuple[int, ...]:
+    """Where the cost of the batch may bend: where the runs have steps on both sides."""
+    most = max(float(np.percentile(run.table.decoding, 90)) for run in runs)
+    return tuple(hinge for hinge in HINGES if hinge < most)
+
+
 @dataclass(frozen=True, eq=False, slots=True)
-class _Solved:
+class Solved:
+    """Least squares over steps: coefficients, and what each block of steps did to them."""
+
     beta: Floats
     noise: Floats
     scores: Floats
@@ -126,7 +134,7 @@ class _Solved:
     residual: Floats
 
 
-def _solve(x: Floats, y: Floats, block: Ints) -> _Solved:
+def solve(x: Floats, y: Floats, block: Ints) -> Solved:
     """Least squares by the pseudo-inverse of scaled columns."""
     scale = np.sqrt((x**2).mean(axis=0))
     scale[scale == 0] = 1.0
@@ -139,7 +147,7 @@ def _solve(x: Floats, y: Floats, block: Ints) -> _Solved:
     scores = np.zeros((int(block[-1]) + 1, x.shape[1]))
     np.add.at(scores, block, (inverse.T * noise[:, None]) / scale)
     space = (inverse @ (x / scale)) * scale[:, None] / scale
-    return _Solved(beta, noise, scores, space, residual)
+    return Solved(beta, noise, scores, space, residual)
 
 
 def fit(a: Design, b: Design, shared: Sequence[str] = ()) -> Fit:
@@ -152,7 +160,7 @@ def fit(a: Design, b: Design, shared: Sequence[str] = ()) -> Fit:
     x[:at, place_a] = a.x
     x[at:, place_b] = b.x
     block = np.concatenate([a.block, b.block + a.block[-1] + 1])
-    s = _solve(x, np.concatenate([a.y, b.y]), block)
+    s = solve(x, np.concatenate([a.y, b.y]), block)
     return Fit(
         names, s.beta[place_a], s.beta[place_b], s.noise[:at], s.noise[at:],
         s.scores[:, place_a], s.scores[:, place_b], a, b,
@@ -164,7 +172,7 @@ def fit(a: Design, b: Design, shared: Sequence[str] = ()) -> Fit:
 def coefficients(runs: Sequence[Steps]) -> tuple[Coefficient, ...]:
     """What the steps of one arm cost, over all its runs, each with its interval or why not."""
     d = design(runs)
-    s = _solve(d.x, d.y, d.block)
+    s = solve(d.x, d.y, d.block)
     groups: dict[str, list[int]] = {}
     for at, name in enumerate(d.names):
         groups.setdefault(name.split(" ")[0], []).append(at)

@@ -95,7 +95,7 @@ class Assign(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """Says which records of result files belong to which arm and workload."""
 
     where: dict[str, str | int | float | bool]
-    """Keys of the record (as in the file), or `file` and `record`; all must be equal."""
+    """Keys of the record (as in the file), or `file`, `folder` and `record`; all must be equal."""
     arm: str = ""
     workload: str = ""
     concurrency: Count | None = None

@@ -74,7 +74,10 @@ def span(quantity: Quantity | Estimate, places: int = 0) -> str:
 
 def percent(share: float, places: int = 1) -> str:
     """A share as a percentage: `percent(0.138)` is "13.8 %"."""
-    return f"{share * 100:.{places}f} %" if math.isfinite(share) else _beyond(share)
+    if not math.isfinite(share):
+        return _beyond(share)
+    # Adding zero takes the sign from a zero that is left by rounding.
+    return f"{round(share * 100, places) + 0.0:.{places}f} %"
 
 
 def signed_percent(share: float, places: int = 1) -> str:

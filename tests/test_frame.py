@@ -11,11 +11,11 @@ import pytest
 
 from analysis.frame import csv, frame
 from analysis.pipeline import analyse
-from tests.whole import RESULTS
+from tests.whole import shipped
 
 
 def test_one_row_a_run_with_the_files_own_figures() -> None:
-    analysis = analyse(RESULTS)
+    analysis = shipped()
     table = frame(analysis)
     assert len(table) == sum(len(report.study.runs) for report in analysis.studies)
     row = table[table["run"] == "writeup/quantization_l40s.csv#1"].iloc[0]
@@ -27,7 +27,7 @@ def test_one_row_a_run_with_the_files_own_figures() -> None:
 
 
 def test_csv_reads_back_to_the_same_numbers() -> None:
-    analysis = analyse(RESULTS)
+    analysis = shipped()
     back = pd.read_csv(io.StringIO(csv(analysis)))
     table = frame(analysis)
     assert list(back.columns) == list(table.columns)

@@ -6,7 +6,6 @@ Each was computed by hand from the printed tables; the code knows none of the na
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
 
@@ -14,15 +13,14 @@ from analysis.capacity import capacity, forecast_ttft, running_slots
 from analysis.dataset import Cell
 from analysis.floor import kv_token_bytes, step_floor
 from analysis.model import Estimate, Finding
-from analysis.pipeline import Analysis, analyse
+from analysis.pipeline import Analysis
 from analysis.stats import equivalence_tips_at
-
-RESULTS = Path(__file__).parent.parent / "results"
+from tests.whole import shipped
 
 
 @pytest.fixture(scope="module")
 def analysis() -> Analysis:
-    return analyse(RESULTS)
+    return shipped()
 
 
 def cell(analysis: Analysis, arm: str, workload: str, load: int, study: str = "writeup") -> Cell:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import shlex
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
-from analysis.pipeline import analyse
 from collectors import cli
-
-RESULTS = Path(__file__).parents[1] / "results"
+from tests.whole import shipped
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +16,7 @@ def suggested() -> list[str]:
     """Each suggested line once, from the most to the least wordy."""
     found = {
         line.strip()
-        for study in analyse(RESULTS).studies
+        for study in shipped().studies
         for finding in (*study.findings, *study.answers)
         if finding.next_experiment
         for line in finding.next_experiment.partition("  #")[0].split(" && ")

@@ -24,7 +24,7 @@ from analysis.claims import kinds
 from analysis.model import Outcome, ServerSide, Skipped, Source
 from analysis.pipeline import Analysis, analyse
 from analysis.report import MANIFEST, TOP, markdown_table, pages, run_rows, summary_rows, write
-from tests import reports
+from tests import reports, whole
 from tests.builders import arm, cell, figure, printed, run, startup, study
 from tests.collected import simulated, write_run
 from tests.test_markdown import TEXTS, Page, converter, seen
@@ -87,7 +87,7 @@ def everything(text: str, name: str | None = None) -> Analysis:
 
 @pytest.fixture(scope="module")
 def shipped() -> dict[str, str]:
-    return pages(analyse(ROOT / "results"))
+    return pages(whole.shipped())
 
 
 def test_every_link_of_the_shipped_report_leads_to_one_of_its_pages(

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.model import STATUSES, VERDICTS, Level, Skipped, Source
-from analysis.pipeline import Analysis, analyse
+from analysis.pipeline import Analysis
 from analysis.serialise import SCHEMA_VERSION, document, dumps, plain, round_significant
-from tests import reports
+from tests import reports, whole
 from tests.builders import arm, cell, run, startup, study
 
 ROOT = Path(__file__).parents[1]
@@ -29,7 +29,7 @@ VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 @pytest.fixture(scope="module")
 def shipped() -> Any:
-    return json.loads(dumps(analyse(ROOT / "results")))
+    return json.loads(dumps(whole.shipped()))
 
 
 def lean() -> dict[str, Any]:

@@ -457,3 +457,10 @@ def test_runs_for_equivalence_reach_eighty_percent_power() -> None:
     assert hits / 600 == pytest.approx(0.8, abs=0.05)
     assert runs_for_equivalence(1.0, 0.5, 0.001) == 5
     assert runs_for_equivalence(1.2, 0.01, 0.01) == runs_for_equivalence(1.0, 0.01, 0.01)
+
+
+def test_the_least_pair_is_that_nearest_to_one_where_all_agree() -> None:
+    assert compare([1, 1, 1], [0.9, 0.6, 0.8], paired=True).least_pair == pytest.approx(0.9)
+    assert compare([1, 1], [1.5, 2.5], paired=True).least_pair == pytest.approx(1.5)
+    assert compare([1, 1], [1.5, 0.9], paired=True).least_pair == 1
+    assert compare([1, 1], [1.5, 1.6]).least_pair == 1

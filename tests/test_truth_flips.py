@@ -7,8 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from analysis.pipeline import analyse
 from tests.traces import server, write
-from tests.whole import RESULTS, edit, findings, set_cell, verdict_after
+from tests.whole import (
+    PUBLISHED,
+    copy_results,
+    edit,
+    findings,
+    published,
+    set_cell,
+    shipped,
+    verdict_after,
+)
 
 ONE = "writeup/quantization_l40s.csv"
 TWO = "writeup/parallelism_l4.csv"
@@ -119,7 +129,7 @@ CASES = [
 def test_verdict_follows_the_numbers(
     tmp_path: Path, claim: str, before: str, change: Change, after: str
 ) -> None:
-    assert verdict_after(tmp_path / "as-shipped", claim, lambda _: None) == before
+    assert findings(published())["writeup", claim].verdict == before
     assert verdict_after(tmp_path / "changed", claim, change) == after
 
 
@@ -129,12 +139,9 @@ def test_a_run_that_breaks_littles_law_withholds_the_verdict(tmp_path: Path) -> 
 
 
 def test_scaling_follows_the_quoted_figure(tmp_path: Path) -> None:
-    from analysis.pipeline import analyse
-    from tests.whole import copy_results
-
     claim = ("book-ch09", "four-instances-measured")
-    assert findings(analyse(RESULTS))[claim].verdict == "refuted"
-    root = copy_results(tmp_path / "results")
+    assert findings(shipped())[claim].verdict == "refuted"
+    root = copy_results(tmp_path / "results", *PUBLISHED)
     for file in ("writeup/quoted_by_the_book.csv", "book-ch09/claims.toml"):
         edit(root / file, "9816", "9100")
     assert findings(analyse(root))[claim].verdict == "inconclusive"

@@ -6,7 +6,6 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +14,8 @@ from hypothesis import strategies as st
 
 from analysis import charts
 from analysis.chart_parts import DARK, LIGHT, MOST_POINTS, MOST_ROWS, Curve, Row, Text
-from analysis.pipeline import analyse
 from analysis.vegalite import bars, curves, intervals, stacked
+from tests import whole
 
 HOSTILE = (
     "</script><script>alert(1)</script>",
@@ -224,7 +223,7 @@ def test_any_numbers_make_a_finite_spec(found: list[tuple[float, float, float]],
 @pytest.fixture(scope="module")
 def shipped() -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    for report in analyse(Path(__file__).parent.parent / "results").studies:
+    for report in whole.shipped().studies:
         study = report.study
         for finding in report.findings:
             table = charts.table_of(study, finding)

@@ -150,7 +150,7 @@ def test_no_absolute_path_in_the_output(shipped: Path) -> None:
 
 
 def test_a_second_run_removes_pages_of_claims_that_are_gone(tmp_path: Path) -> None:
-    root = copy_results(tmp_path / "results")
+    root = copy_results(tmp_path / "results", "writeup", "book-ch09")
     out = tmp_path / "findings"
     main([str(root), "--out", str(out)])
     (out / "mine.md").write_text("a page of the user's own", encoding="utf-8")
@@ -427,7 +427,7 @@ def test_no_readable_run_at_all_is_an_input_error(
 def test_mistakes_in_claims_are_one_line_with_the_nearest_right_word(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, said: str
 ) -> None:
-    root = copy_results(tmp_path / "results")
+    root = copy_results(tmp_path / "results", "writeup")
     claims = root / "writeup/claims.toml"
     text = claims.read_text(encoding="utf-8")
     assert old in text

@@ -14,6 +14,7 @@ import pkgutil
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from analysis.accounting import Ledger
 from analysis.dataset import Cell
@@ -46,9 +47,16 @@ def checks() -> tuple[Check, ...]:
     return tuple(sorted(found))
 
 
+_FOUND: WeakKeyDictionary[Cell, tuple[Outcome, ...]] = WeakKeyDictionary()
+
+
 def check_cell(cell: Cell) -> tuple[Outcome, ...]:
-    """Every check on every run of a cell, by run and code."""
-    return tuple(check.check(cell, account) for account in cell.ledgers for check in checks())
+    """Every check on every run of a cell, by run and code; each finding on it asks again."""
+    if cell not in _FOUND:
+        _FOUND[cell] = tuple(
+            check.check(cell, account) for account in cell.ledgers for check in checks()
+        )
+    return _FOUND[cell]
 
 
 def by_run(outcomes: Iterable[Outcome]) -> dict[str, tuple[Outcome, ...]]:

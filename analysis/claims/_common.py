@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from analysis.dataset import Arm, Cell, differing
 from analysis.evidence import BadClaim, Direction, Evidence, Missing
 from analysis.metrics import label_of, metric_of
-from analysis.model import Estimate, Run, Scalar, Verdict
+from analysis.model import Estimate, Scalar, Verdict
+from analysis.pairing import by_prompts, by_seed, keyed, of_shared_seeds
 from analysis.quantity import Quantity
 from analysis.stats import CONFIDENCE, Comparison, compare, difference_tips_at, plausible_sd
 from analysis.wording import listing, percent, plural, show, signed_percent, span
@@ -79,8 +80,10 @@ def compare_runs(baseline: Cell, treatment: Cell, metric: str) -> Comparison:
             f"a positive {label_of(metric)} in {baseline.name} and {treatment.name}",
             "ratios need positive figures",
         )
-    for key_of in (_seed, _prompts):
-        a, b = (_by(key_of, cell, found) for cell, found in ((baseline, left), (treatment, right)))
+    for key_of in (by_seed, by_prompts):
+        a, b = (
+            keyed(key_of, cell, found) for cell, found in ((baseline, left), (treatment, right))
+        )
         if a.keys() == b.keys() and len(a) > 1:
             found = compare(list(a.values()), [b[key] for key in a], paired=True)
             break
@@ -92,49 +95,6 @@ def compare_runs(baseline: Cell, treatment: Cell, metric: str) -> Comparison:
         if (gone := len(all_.runs) - len(kept.runs))
     )
     return replace(found, warnings=(*found.warnings, *notes))
-
-
-def of_shared_seeds(left: Cell, right: Cell) -> tuple[Cell, Cell]:
-    """Both cells; where one was sent only some of the other's seeds, the other's runs of those.
-
-    Another seed is other prompts: a mean over seeds that one arm was not sent compares prompts as
-    well as arms. Seeds that overlap only in part leave the cells as they are.
-    """
-    a, b = ([_seed(run) for run in cell.runs] for cell in (left, right))
-    if None in a or None in b or len({*a}) < len(a) or len({*b}) < len(b):
-        return left, right
-    if {*a} < {*b}:
-        return left, _of(right, a)
-    if {*b} < {*a}:
-        return _of(left, b), right
-    return left, right
-
-
-def _of(cell: Cell, seeds: Collection[object]) -> Cell:
-    """The cell with its runs of these seeds only."""
-    return replace(cell, ledgers=tuple(own for own in cell.ledgers if _seed(own.run) in seeds))
-
-
-def _by(
-    key_of: Callable[[Run], object], cell: Cell, values: Sequence[Quantity]
-) -> dict[object, float]:
-    """Each run's value by what makes it one of a pair; empty where a key is missing or twice."""
-    keys = [key_of(run) for run in cell.runs]
-    if None in keys or len(set(keys)) < len(keys):
-        return {}
-    return dict(zip(keys, (q.value for q in values), strict=True))
-
-
-def _seed(run: Run) -> object:
-    """Its seed and clients: several draw other prompts from one seed; None where none is known."""
-    seed = run.config.get("seed")
-    return None if seed is None else (seed, run.config.get("clients", 1))
-
-
-def _prompts(run: Run) -> object:
-    """How many prompts a run sent, with how many tokens; None where its file does not say."""
-    found = [run.figures.get(name) for name in ("num_prompts", "total_input_tokens")]
-    return None if None in found else tuple(figure.value for figure in found if figure is not None)
 
 
 def decide(
@@ -153,7 +113,15 @@ def decide(
             # Repeats that print alike have no spread to speak of, but the print has.
             return "undecided", f"{words}, equal within the rounding of the print"
         if lo <= 1 <= hi:
-            return "undecided", f"{words} holds 1"
+            least = difference_tips_at(comparison.least_pair, family)
+            if comparison.testable or least < sd:
+                return "undecided", f"{words} holds 1"
+            # What a single pair would settle, several that agree must: they differ in how much.
+            side: Direction = "higher" if comparison.least_pair > 1 else "lower"
+            return side, (
+                f"{words} holds 1, but each of {comparison.n_baseline} pairs stands by itself "
+                f"while the run-to-run sd is below {percent(least, 2)}"
+            )
         few = min(comparison.n_baseline, comparison.n_treatment)
         if not comparison.testable and tips * math.sqrt(few) < sd:
             # So few runs may lie close by luck: the spread seen elsewhere is the floor.

@@ -1,8 +1,10 @@
 """Why a latency or throughput differs between two arms: the cause that the sentence names.
 
 A waiting request has produced no tokens, so a queue acts on TTFT and never on ITL;
-ITL rises through waiting only when running requests are preempted. From means alone (levels P
-and S) this bounds each cause:
+ITL rises through waiting only when running requests are preempted. Where both arms' requests show
+their engine steps (level R and better) the difference is split exactly: steps in a gap (scheduling)
+times time a step, and that into cost and content. From means alone (levels P and S) each cause is
+bounded:
 
 - `headroom` or `queue` for ITL: zero while preemption is excluded, i.e. while the KV slots of the
   baseline exceed the requests in flight by a margin;
@@ -22,12 +24,16 @@ and S) this bounds each cause:
 from __future__ import annotations
 
 from analysis.claims import ClaimBase
-from analysis.claims._causes import Cause, first_token, pool, throughput
+from analysis.claims._causes import Cause, Result, first_token, pool, throughput
 from analysis.claims._common import contrast, contrast_text, differences
+from analysis.claims._step_level import step_level
 from analysis.claims._token_gaps import token_gaps
 from analysis.claims._waiting import unstated_limits
+from analysis.dataset import Cell
 from analysis.evidence import BadClaim, Evidence, Experiment, Judgement
 from analysis.metrics import label_of, metric_of
+from analysis.quantity import Quantity
+from analysis.token_times import Refused
 
 
 class Claim(ClaimBase, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -51,10 +57,10 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     if claim.cause == "kv_pool":
         verdict, reasons, numbers = pool(ev, base, treat)
     elif metric is not None and metric.name.endswith("throughput"):
-        verdict, reasons, numbers = throughput(ev, claim.cause, base, treat)
+        verdict, reasons, numbers = _throughput(ev, claim.cause, base, treat)
     elif metric is not None and metric.name in ("itl", "tpot"):
-        verdict, reasons, numbers = token_gaps(
-            claim.cause, base, treat, before, after, metric.name.upper()
+        verdict, reasons, numbers = _token_gap(
+            ev, claim.cause, base, treat, before, after, metric.name
         )
     elif metric is not None and metric.name == "ttft":
         verdict, reasons, numbers = first_token(claim.cause, base, treat, before, after)
@@ -89,6 +95,44 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             (claim.baseline, claim.treatment), (claim.workload,), (claim.concurrency,)
         ),
     )
+
+
+def _token_gap(
+    ev: Evidence,
+    cause: Cause,
+    base: Cell,
+    treat: Cell,
+    before: Quantity,
+    after: Quantity,
+    name: str,
+) -> Result:
+    """By engine steps where both arms show them, else from means."""
+    by_means = token_gaps(cause, base, treat, before, after, name.upper())
+    # TPOT counts each request once, so it is no mean over steps.
+    found = step_level(ev, cause, base, treat, "itl") if name == "itl" else Refused(())
+    if isinstance(found, Refused):
+        return _from_means(by_means, found)
+    known = {number.name for number in found.numbers}
+    kept = tuple(number for number in by_means[2] if number.name not in known)
+    return found.verdict, found.reasons, (*found.numbers, *kept)
+
+
+def _throughput(ev: Evidence, cause: Cause, base: Cell, treat: Cell) -> Result:
+    """The identity of means, with the steps of the run beside it where both arms show them."""
+    verdict, reasons, numbers = throughput(ev, cause, base, treat)
+    found = step_level(ev, cause, base, treat, "duration")
+    if isinstance(found, Refused):
+        return _from_means((verdict, reasons, numbers), found)
+    if found.ramp:
+        # The identity holds, but what it splits is how the runs filled and drained.
+        return "inconclusive", (*found.reasons[:2], *reasons), (*numbers, *found.numbers)
+    return verdict, (*reasons, *found.reasons[:1]), (*numbers, *found.numbers)
+
+
+def _from_means(result: Result, why: Refused) -> Result:
+    """The result with the words why engine steps do not say more, where there are requests."""
+    verdict, reasons, numbers = result
+    return verdict, (*reasons, *(f"From means: {r}" for r in why.reasons[:1])), numbers
 
 
 _FLIPS = {

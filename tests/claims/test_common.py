@@ -260,3 +260,20 @@ def test_what_moved_leaves_out_the_host_and_a_single_gpus_link() -> None:
 def test_numbers_are_rounded_half_away_from_zero(value: Decimal, places: int) -> None:
     expected = value.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
     assert rounded(float(value), places) == pytest.approx(float(expected), abs=1e-9)
+
+
+def test_pairs_that_each_stand_alone_stand_together() -> None:
+    """One degree of freedom says little of how a gain varies; that there is one is plain."""
+    two = compare([1.0, 1.0], [0.61, 0.66], paired=True)
+    apart = compare([1.0, 1.0], [0.4, 0.9], paired=True)
+    assert apart.lo <= 1 <= apart.hi
+    direction, why = decide(constant(0.63), apart, X)
+    assert direction == "lower" and "each of 2 pairs stands by itself" in why
+    assert decide(constant(0.635), two, X)[0] == "lower"
+    near = compare([1.0, 1.0], [0.5, 0.99], paired=True)
+    assert decide(constant(0.7), near, X)[0] == "undecided"
+    against = compare([1.0, 1.0], [0.5, 1.5], paired=True)
+    assert decide(constant(0.87), against, X)[0] == "undecided"
+    many = compare([1.0] * 6, [0.1, 0.9, 0.9, 0.9, 0.9, 0.05], paired=True)
+    assert many.testable and many.lo <= 1 <= many.hi
+    assert decide(constant(0.4), many, X)[0] == "undecided"

@@ -1,0 +1,123 @@
+"""Where the time between two tokens goes: ITL as a sum of what it was spent on, down to the floor.
+
+    mean gap = sum over steps of (requests that decode or stand still) * duration / gaps
+
+so it parts exactly into the gaps' own steps and those that a preempted request stood by. The time
+of the decoding steps parts further by what steps of the arm cost (`analysis.step_cost`, fitted over
+all loads of the arm): prefill of other requests' prompts, recomputation, and the plain decode step.
+Of the plain step, the least is what reading weights and KV takes at full memory bandwidth. What the
+cost model leaves is shown as unexplained. Constant, batch and context are not parted: their sum is
+known, their shares mostly are not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.dataset import Cell, Study
+from analysis.floor import step_floor
+from analysis.model import Floats
+from analysis.run_steps import of_cell
+from analysis.step_cost import RECOMPUTED, design, hinges_of, solve
+from analysis.steps import Steps
+
+WEIGHTS, KV, PLAIN_STEP = "reading weights", "reading KV", "rest of a decode step"
+PREFILL, AGAIN = "prefill of others", "recomputing after preemption"
+STOOD, REST = "standing still, preempted", "unexplained"
+_NOTHING = 1e-9
+"""s. What is left by rounding alone."""
+PARTS = (WEIGHTS, KV, PLAIN_STEP, PREFILL, AGAIN, STOOD, REST)
+"""From the floor up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the mean gap, s, with the 95 % interval of what the fit can tell."""
+
+    name: str
+    value: float
+    lo: float
+    hi: float
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The mean gap between two tokens of a run and its parts, which add up to it; s."""
+
+    cell: Cell
+    itl: float
+    parts: tuple[Part, ...]
+    floor_known: bool
+    notes: tuple[str, ...] = ()
+
+    def part(self, name: str) -> Part:
+        """A part by name; nothing of what was never seen."""
+        return next((one for one in self.parts if one.name == name), Part(name, 0.0, 0.0, 0.0))
+
+
+def budgets(study: Study, arm: str, workload: str) -> tuple[Budget, ...]:
+    """The budget of each cell of an arm on a workload whose first run shows its steps."""
+    cells = [c for c in study.cells if c.arm.name == arm and c.workload == workload]
+    shown = [(cell, of_cell(cell)) for cell in cells]
+    loads = [(cell, found[0]) for cell, found in shown if found]
+    return tuple(budget(cell, run, [other for _, other in loads]) for cell, run in loads)
+
+
+def budget(cell: Cell, run: Steps, loads: Sequence[Steps]) -> Budget:
+    """The budget of one run, priced by the steps of all `loads` of its arm."""
+    others = [one for one in loads if one is not run]
+    d = design([run, *others], hinges=hinges_of([run, *others]))
+    fitted = solve(d.x, d.y, d.block)
+    own = d.run == 0
+    t, gaps = run.table, max(run.gaps, 1)
+    decode = t.decoding / gaps
+    stood = float((t.stalled / gaps) @ t.duration)
+    itl = float(decode @ t.duration) + stood
+    weight = decode @ d.x[own]  # gaps' steps times what is in them, shape (columns,)
+    extra = np.array([name.startswith(("prefill", "firsts")) for name in d.names])
+    again = np.array([name == RECOMPUTED for name in d.names])
+
+    def priced(name: str, which: Floats) -> Part:
+        value = float(weight[which] @ fitted.beta[which])
+        half = 1.96 * float(np.sqrt(((fitted.scores[:, which] @ weight[which]) ** 2).sum()))
+        return Part(name, value, value - half, value + half)
+
+    prefill, recomputed = priced(PREFILL, extra), priced(AGAIN, again)
+    plain = priced(PLAIN_STEP, ~(extra | again))
+    notes = []
+    if prefill.hi < 0:
+        notes.append("prefill comes out below zero, so it is left in the decode step")
+        both = plain.value + prefill.value
+        plain, prefill = Part(PLAIN_STEP, both, math.nan, math.nan), Part(PREFILL, 0.0, 0.0, 0.0)
+    parts = _to_the_floor(cell, plain, notes)
+    parts += [one for one in (prefill, recomputed) if one.value]
+    if stood:
+        parts.append(Part(STOOD, stood, stood, stood))
+    left = itl - sum(one.value for one in parts)
+    left = left if abs(left) > _NOTHING else 0.0
+    parts.append(Part(REST, left, left, left))
+    return Budget(cell, itl, tuple(parts), any(p.name == WEIGHTS for p in parts), tuple(notes))
+
+
+def _to_the_floor(cell: Cell, plain: Part, notes: list[str]) -> list[Part]:
+    """The plain step as floor and rest; whole where the floor is unknown or above it."""
+    floor = step_floor(cell)
+    if floor is None:
+        notes.append("no floor: GPU, model or its size is unknown")
+        return [plain]
+    weights = floor.weights.value
+    kv = floor.total.value - weights
+    rest = plain.value - weights - kv
+    if rest < 0:
+        notes.append("a plain step is shorter than its floor: a wrong model, GPU or unit")
+        return [plain]
+    ends = plain.lo - plain.value, plain.hi - plain.value
+    return [
+        Part(WEIGHTS, weights, floor.weights.lo, floor.weights.hi),
+        *([Part(KV, kv, kv, kv)] if floor.kv_bytes is not None else []),
+        Part(PLAIN_STEP, rest, rest + ends[0], rest + ends[1]),
+    ]
