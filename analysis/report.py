@@ -23,6 +23,7 @@ from analysis.claims import kinds
 from analysis.controls import TOLERANCE, controls
 from analysis.data_pages import DataPages, data_pages
 from analysis.frame import csv
+from analysis.kernel_page import gpu_rows, kernel_page
 from analysis.markdown import Safe, anchor, badge, code, crumbs, environment, escape, link, up
 from analysis.model import Estimate
 from analysis.page_names import PageNames, page_names
@@ -98,8 +99,9 @@ def _study_pages(report: StudyReport, names: PageNames, page: Any) -> dict[str, 
         cells = [(cell, found) for cell, found in report.cells if cell.arm is arm]
         charts = figures(for_cells(study, arm.name), "time") if cells else ""
         out[f"{folder}/{names.arm(study.name, arm.name)}"] = page(
-            "arm", arm=arm, study=study, cells=cells, charts=charts, steps=sections(study, arm)
-        )
+            "arm", arm=arm, study=study, cells=cells, charts=charts, steps=sections(study, arm),
+            kernels=kernel_page(arm), gpus=gpu_rows([cell for cell, _ in cells]),
+        )  # fmt: skip
     for finding in report.findings:
         charts = figures(for_finding(finding, list(study.arms), table_of(study, finding)), "chart")
         out[f"{folder}/{names.claim(study.name, finding.id)}"] = page(
