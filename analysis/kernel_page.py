@@ -195,7 +195,7 @@ def _gpu_row(cell: Cell, file: str, use: GpuUse) -> list[object]:
         f"{use.window}, {show(use.seconds, 's')}",
         _share(use.utilisation),
         _share(use.full),
-        _known(use.power, " W") + many,
+        _known(use.power, " W") + many + _by_counter(use),
         _energy(use),
         f"{_known(use.clock, ' MHz')}, lowest {_known(use.lowest_clock, ' MHz')}",
         _share(use.slowest),
@@ -214,6 +214,13 @@ def _known(value: float, unit: str) -> str:
 
 def _share(value: float) -> str:
     return percent(value) if math.isfinite(value) else "not told"
+
+
+def _by_counter(use: GpuUse) -> str:
+    """The same by another way: what the GPUs' own counters of energy say."""
+    if not math.isfinite(use.counter) or not use.seconds > 0:
+        return ""
+    return f"; by its counter {_known(use.counter / use.seconds, ' W')}"
 
 
 def _energy(use: GpuUse) -> str:

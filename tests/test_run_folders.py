@@ -108,7 +108,7 @@ def test_a_source_that_is_damaged_costs_itself_only(tmp_path: Path) -> None:
 
 def test_what_is_kept_for_people_is_no_fault_of_the_folder(tmp_path: Path) -> None:
     run = folder(tmp_path)
-    names = ("client.log", "client-1.log", "router.log", "metrics-samples.txt")
+    names = ("client.log", "client-1.log", "router.log")
     for name in names:
         put(run / name, "# scraped_at 1.0 server 0.1\na 1\n")
     ignored = {one.file for one in scan(tmp_path) if isinstance(one, Ignored)}
