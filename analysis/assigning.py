@@ -61,17 +61,21 @@ def skipped_by_rule(run: Run) -> Skipped:
 
 
 def _with(run: Run, rules: Sequence[Assign]) -> Run:
-    """The run with arm, workload, load and seed as the first rule to give each says."""
+    """The run with what the rules say of it, each thing as the first rule to give it says."""
     arm = next((rule.arm for rule in rules if rule.arm), "")
     workload = next((rule.workload for rule in rules if rule.workload), "")
     load = next((rule.concurrency for rule in rules if rule.concurrency is not None), None)
     seed = next((rule.seed for rule in rules if rule.seed is not None), None)
+    emptied = next(
+        (rule.prefix_cache_emptied for rule in rules if rule.prefix_cache_emptied is not None), None
+    )
+    said: dict[str, Scalar] = {"seed": seed, "prefix_cache_emptied": emptied}
     return replace(
         run,
         arm=run.arm or arm,
         workload=run.workload or workload,
         concurrency=run.concurrency if load is None else load,
-        config=run.config if seed is None else {**run.config, "seed": seed},
+        config={**run.config, **{key: value for key, value in said.items() if value is not None}},
     )
 
 

@@ -17,6 +17,7 @@ from analysis.hardware import find_gpu
 from analysis.hardware import nearest as nearest_gpu
 from analysis.metrics import label_of
 from analysis.model import Figure, Source
+from analysis.pairing import of_shared_seeds
 from analysis.quantity import Quantity, quantity
 from analysis.study import nearest
 from analysis.wording import listing
@@ -84,6 +85,17 @@ def resolve(ev: Evidence, ref: Ref) -> Quantity:
     if ref.over is not None:
         result = result / resolve(ev, ref.over)
     return result
+
+
+def resolve_pair(ev: Evidence, of: Ref, against: Ref) -> tuple[Quantity, Quantity]:
+    """Two numbers that are compared; of one metric of two cells, over the seeds that they share."""
+    if not (is_cell(of) and is_cell(against) and of.metric == against.metric):
+        return resolve(ev, of), resolve(ev, against)
+    # Both as they stand, for what is wrong with either to be said.
+    resolve(ev, of), resolve(ev, against)
+    (mine,), (other,) = cells_of(ev, of), cells_of(ev, against)
+    left, right = of_shared_seeds(mine, other)
+    return ev.need(left, of.metric), ev.need(right, against.metric)
 
 
 def like(mine: Quantity, other: Quantity) -> Quantity:

@@ -20,6 +20,7 @@ from analysis.chart_parts import clean
 from analysis.charts import figures, for_cells, for_finding, for_loads, table_of
 from analysis.checks import checks, verdict
 from analysis.claims import kinds
+from analysis.controls import TOLERANCE, controls
 from analysis.data_pages import DataPages, data_pages
 from analysis.frame import csv
 from analysis.kernel_page import gpu_rows, kernel_page
@@ -29,7 +30,7 @@ from analysis.page_names import PageNames, page_names
 from analysis.pipeline import Analysis, StudyReport
 from analysis.serialise import dumps
 from analysis.step_pages import cost, sections, step_rows
-from analysis.wording import plural
+from analysis.wording import percent, plural, show, signed_percent
 
 TOP = (
     "index.md", "quality.md", "rules.md", "glossary.md", "reproduce.md", "files",
@@ -137,7 +138,8 @@ def _environment(names: PageNames, data: DataPages) -> jinja2.Environment:
     env.globals["server"] = server_page
     env.globals.update(
         anchor=anchor, badge=badge, code=code, cost=cost, crumbs=crumbs, dash=Safe("-"), data=data,
-        figures=figures,
+        controls=controls, figures=figures, show=show, signed_percent=signed_percent,
+        tolerance=percent(TOLERANCE, 0),
         line=Safe(" <br>"), link=link, names=names, prose=Safe,
         step_rows=step_rows,
         question=lambda finding: page_words.QUESTIONS[finding.kind], up=up,

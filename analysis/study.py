@@ -102,6 +102,8 @@ class Assign(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """Requests in flight in all, where it differs from the client's own cap."""
     seed: int | None = None
     """The client's seed, which result files do not hold; runs of one seed make a pair."""
+    prefix_cache_emptied: bool | None = None
+    """Whether the server's prefix cache was emptied before the run, which no result file tells."""
     log: str = ""
     """The server's log, as in an arm."""
     ignore: bool = False

@@ -33,5 +33,7 @@ def check(cell: Cell, account: Ledger) -> Outcome:
         return Outcome(CODE, NAME, "VALID", f"{text}, empty at the start", run.id)
     if max(one.share for one in found.values()) <= MOST:
         return Outcome(CODE, NAME, "VALID", text, run.id)
-    reason = f"{text}, which was not emptied before: they may be of prompts sent earlier"
+    known = run.config.get("prefix_cache_emptied") is False
+    before = "which was not emptied before" if known else "and nothing says that it was empty"
+    reason = f"{text}, {before}: they may be of prompts sent earlier"
     return Outcome(CODE, NAME, "SUSPECT", reason, run.id)

@@ -17,7 +17,7 @@ from analysis.dataset import Cell
 from analysis.evidence import REPEATS, BadClaim, Evidence, Judgement, again
 from analysis.model import Verdict
 from analysis.quantity import Quantity
-from analysis.reference import Ref, cells_of, describe, described_beside, is_cell, resolve
+from analysis.reference import Ref, cells_of, describe, described_beside, is_cell, resolve_pair
 from analysis.stats import (
     LEAST_RUN_SD,
     beyond_p,
@@ -50,7 +50,8 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     """Same within the margin, not the same, or not settled by so few runs."""
     size, notes = _margin(claim.margin)
     margin = size / 100
-    ratio = (resolve(ev, claim.of) / resolve(ev, claim.against)).as_unit("")
+    of, against = resolve_pair(ev, claim.of, claim.against)
+    ratio = (of / against).as_unit("")
     cells = cells_of(ev, claim.against, claim.of)
     other = described_beside(claim.against, claim.of)
     subject = f"{describe(claim.of)} is {span(ratio)} x {other}"

@@ -35,6 +35,7 @@ from analysis.reference import (
     is_cell,
     like,
     resolve,
+    resolve_pair,
     stated,
     units_for,
 )
@@ -155,14 +156,13 @@ def _unit(claim: Claim) -> str:
 
 
 def _observed(claim: Claim, ev: Evidence, base: str) -> Quantity:
-    of = resolve(ev, claim.of)
     if claim.measure == "value":
         if claim.against is not None:
             raise BadClaim("has `against` and measures a value; say which `measure` is meant")
-        return of
+        return resolve(ev, claim.of)
     if claim.against is None:
         raise BadClaim(f"measures a {claim.measure} and has no `against`; add the other figure")
-    against = resolve(ev, claim.against)
+    of, against = resolve_pair(ev, claim.of, claim.against)
     if claim.measure in ("ratio", "share"):
         return (of / against).as_unit("")
     like(of, against)

@@ -17,6 +17,7 @@ from analysis.dataset import Cell
 from analysis.evidence import Evidence, Judgement, Missing, again
 from analysis.model import Estimate, Source, Verdict
 from analysis.queue_sources import Wait, waits
+from analysis.run_steps import preemptions
 from analysis.stats import Comparison, compare
 from analysis.wording import listing, plural, show
 
@@ -92,7 +93,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             + ".",
         ),
         (*numbers, *ratios),
-        assumptions=_assumed(names, slots, other),
+        assumptions=(*_assumed(names, slots, other), *_preempted(cell)),
         cells=cells,
         flips=f"a source that differs from the others by more than {claim.margin:g} %",
         experiment=again(*cells),
@@ -135,6 +136,17 @@ def _ratio(name: str, first: str, found: Comparison, sources: tuple[Source, ...]
     interval = found.method if found.repeated and math.isfinite(hi) else "exact for this run"
     words = "ratio of mean waits, run by run"
     return Estimate(f"{name} / {first}", found.ratio, lo, hi, "", interval, words, sources)
+
+
+def _preempted(cell: Cell) -> tuple[str, ...]:
+    """What a waiting count holds beside first waits, where requests were preempted."""
+    count = sum(preemptions(run) or 0 for run in cell.runs)
+    if not count:
+        return ()
+    return (
+        f"{plural(count, 'preemption')}: a preempted request waits again, which a waiting count "
+        "holds and the server's queue time does not",
+    )
 
 
 def _assumed(names: list[str], slots: float | None, other: Cell | None) -> tuple[str, ...]:
