@@ -1,10 +1,10 @@
 """What a run asked of its GPUs: utilisation, power, energy a token, clocks and why they fell.
 
 Utilisation as NVML and nvidia-smi tell it is the share of a window of up to a second in which some
-kernel ran. One kernel on one of 132 multiprocessors makes it 100 %, and pauses of microseconds between
-kernels do not show: on an H200 it was 99.9 % where a profiler's trace has 87 % of a step busy. So at
-or above 97 % the GPU had no long pauses, and no more can be said; well below, under load, it waited
-for the host.
+kernel ran. One kernel on one of 132 multiprocessors makes it 100 %, and pauses of microseconds
+between kernels do not show: on an H200 it was 99.9 % where a profiler's trace has 87 % of a step
+busy. So at or above 97 % the GPU had no long pauses, and no more can be said; well below, under
+load, it waited for the host.
 
 Energy is the integral of power over samples (trapezoids). Between two samples power may have been
 that of either, which gives the interval: the sum of the lesser and that of the greater of each
