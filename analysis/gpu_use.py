@@ -75,7 +75,7 @@ class GpuUse:
     memory_used: float
     """The most that one GPU held, bytes."""
     clock: float
-    """Mean SM clock, MHz."""
+    """Mean SM clock while a GPU had work, MHz."""
     lowest_clock: float
     top_clock: float
     """The greatest that any sample of the run shows, MHz."""
@@ -106,11 +106,13 @@ def gpu_use(run: Run) -> GpuUse | None:
     energies = [_energy(one.clock, one.power, begin, end) for one in each]
     energy = _sum([one for one in energies if one is not None]) if None not in energies else None
     known = inside.utilisation[np.isfinite(inside.utilisation)]
+    # A GPU without work lowers its clock; where use is not told, it is taken for work.
+    work = part(inside, inside.utilisation != 0)
     ratios = [
-        _mean(inside.sm_clock[inside.gpu == gpu]) / _most(one.sm_clock)
+        _mean(work.sm_clock[work.gpu == gpu]) / _most(one.sm_clock)
         for gpu, one in zip(gpus, each, strict=True)
     ]
-    told = inside.throttle[inside.throttle >= 0]
+    told = work.throttle[work.throttle >= 0]
     return GpuUse(
         source=samples.source,
         gpus=len(gpus),
@@ -124,10 +126,10 @@ def gpu_use(run: Run) -> GpuUse | None:
         energy_per_token=_per(energy, tokens),
         counter=sum(_counter(one, begin, end) for one in each),
         memory_used=_most(inside.memory_used),
-        clock=_mean(inside.sm_clock),
-        lowest_clock=_least(inside.sm_clock),
+        clock=_mean(work.sm_clock),
+        lowest_clock=_least(work.sm_clock),
         top_clock=_most(samples.sm_clock),
-        slowest=float(np.min(ratios)),
+        slowest=_least(np.array(ratios)),
         temperature=_most(inside.temperature),
         pstates=tuple(sorted({int(p) for p in inside.pstate[np.isfinite(inside.pstate)]})),
         reasons=tuple(
