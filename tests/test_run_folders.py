@@ -107,7 +107,7 @@ def test_a_source_that_is_damaged_costs_itself_only(tmp_path: Path) -> None:
 
 def test_what_is_kept_for_people_is_no_fault_of_the_folder(tmp_path: Path) -> None:
     run = folder(tmp_path)
-    names = ("client.log", "client-1.log", "router.log", "metrics-samples.txt", "gpu.jsonl")
+    names = ("client.log", "client-1.log", "router.log", "gpu.jsonl")
     for name in names:
         put(run / name, "# scraped_at 1.0 server 0.1\na 1\n")
     ignored = {one.file for one in scan(tmp_path) if isinstance(one, Ignored)}
@@ -115,6 +115,17 @@ def test_what_is_kept_for_people_is_no_fault_of_the_folder(tmp_path: Path) -> No
     put(run / "metrics-server.before.txt", "# HELP a b\n# TYPE a gauge\n")
     put(tmp_path / "client.log", "x")
     assert reasons(tmp_path).keys() == {"client.log", f"{RUN}/metrics-server.before.txt"}
+
+
+def test_samples_of_the_counters_are_the_runs(tmp_path: Path) -> None:
+    run = folder(tmp_path, evidence=False)
+    put(run / "metrics-samples.txt", "# scraped_at 1.0 server 0.1\nvllm:num_requests_running 3\n")
+    found = the_run(tmp_path)
+    assert found.server is not None
+    assert [one.running.tolist() for one in found.server.samples] == [[3.0]]
+    # They tell of moments only.
+    assert found.level is Level.REQUESTS
+    assert reasons(tmp_path) == {}
 
 
 def test_evidence_beside_no_record_belongs_to_no_run(tmp_path: Path) -> None:
