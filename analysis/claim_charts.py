@@ -46,7 +46,7 @@ _TITLES = {
     "capacity": "Room for requests at once",
     "kv_accounting": "Size of the KV cache",
     "roofline": "Least times that the hardware allows",
-    "kernel_time": "Bounds on the time of the matrix products of a step",
+    "kernel_time": "Time of a part of a step, and bounds on it",
     "scaling": "The quoted figure against one instance",
 }
 """Of bars whose numbers have no word in common."""

@@ -19,6 +19,7 @@ from analysis.model import (
     Estimate,
     Floats,
     HelpText,
+    KernelTrace,
     Lengths,
     Level,
     Quoted,
@@ -47,6 +48,8 @@ class Arm:
     """Where its description stands, relative to the results folder."""
     own_model: Model | None = None
     """Its model as a config.json of the study describes it."""
+    traces: tuple[KernelTrace, ...] = ()
+    """What profilers saw of its servers."""
 
     @property
     def name(self) -> str:

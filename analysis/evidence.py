@@ -72,6 +72,8 @@ class Judgement:
     """Whose runs the verdict rests on: for the level and the checks of validity."""
     experiment: Experiment | None = None
     p_value: float | None = None
+    level: Level | None = None
+    """Of files that are of no run, which it rests on instead (profiler traces)."""
     randomised: bool = False
     """Whether its runs are an experiment: interleaved repeats, so that level E is level X."""
     parts: tuple[Finding, ...] = ()

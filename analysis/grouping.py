@@ -19,8 +19,12 @@ from analysis.accounting import Borrowed, ledger
 from analysis.arm_names import named_arms
 from analysis.assigning import assigned, skipped_by_rule
 from analysis.dataset import Arm, Cell, Study
+from analysis.gpu_binding import with_samples
+from analysis.kernel_binding import bind_traces
 from analysis.model import (
+    GpuSamples,
     HelpText,
+    KernelTrace,
     Lengths,
     ModelShape,
     Quoted,
@@ -63,7 +67,11 @@ def build_study(
     spec_file = f"{prefix}study.toml"
     startups = [record for record in records if isinstance(record, Startup)]
     logs = logs_of(startups)
-    rules = assigned([record for record in records if isinstance(record, Run)], spec.assign)
+    measured, no_runs = with_samples(
+        [record for record in records if isinstance(record, Run)],
+        [record for record in records if isinstance(record, GpuSamples)],
+    )
+    rules = assigned(measured, spec.assign)
     by_arm = {arm.name: arm.log for arm in spec.arm}
     named = {
         run.id: _below(prefix, rules.logs.get(run.id) or by_arm.get(run.arm, ""))
@@ -75,7 +83,12 @@ def build_study(
     arms = _arms(name, spec, runs, startups, spec_file, prefix)
     shapes = [record for record in records if isinstance(record, ModelShape)]
     own_models, unused = bind_models([arm.spec for arm in arms.values()], runs, shapes, folder)
-    arms = {key: replace(arm, own_model=own_models.get(key)) for key, arm in arms.items()}
+    traces = [record for record in records if isinstance(record, KernelTrace)]
+    bound = bind_traces(traces, arms, runs, prefix)
+    arms = {
+        key: replace(arm, own_model=own_models.get(key), traces=bound.of_arm.get(key, ()))
+        for key, arm in arms.items()
+    }
     wanted = {f"arm {arm.name!r}": arm.log for arm in spec.arm if arm.log}
     wanted |= {
         f"[[assign]] number {number}": rule.log
@@ -86,10 +99,13 @@ def build_study(
         *doubts(spec, arms, [*runs, *left_out], startups),
         *rules.unmatched,
         *absent_logs(wanted, logs, prefix),
+        *bound.absent,
     ]
     used = [arm.startup.source.file for arm in arms.values() if arm.startup is not None]
     skipped = (
         *unused,
+        *no_runs,
+        *bound.unused,
         *(skipped_by_rule(run) for run in left_out),
         *unused_logs([*runs, *left_out], logs, used),
         *(Skipped(spec_file, remark) for remark in remarks),

@@ -206,6 +206,8 @@ def _level(judgement: Judgement) -> Level | None:
     if judgement.verdict == "untestable":
         return None
     levels = [part.level for part in judgement.parts if part.level is not None]
+    if judgement.level is not None:
+        levels.append(judgement.level)
     if judgement.cells or not levels:
         levels.append(level_of(judgement.cells))
     found = min(levels, key=LEVELS.index)

@@ -218,6 +218,99 @@ class Counters:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class GpuSamples:
+    """What GPUs told of themselves while a server ran, one entry a sample; shapes (n,).
+
+    In the order of the file; NaN (-1 of `throttle`) where it does not say.
+    """
+
+    source: Source
+    clock: Floats
+    """Unix time, s."""
+    gpu: Ints
+    """Index by NVML."""
+    utilisation: Floats
+    """Share of NVML's own window (up to 1 s) in which at least one kernel ran."""
+    memory_used: Floats
+    """Bytes."""
+    power: Floats
+    """W."""
+    sm_clock: Floats
+    """MHz, as NVML tells clocks."""
+    memory_clock: Floats
+    temperature: Floats
+    """Degrees Celsius."""
+    pstate: Floats
+    """Performance state, 0 the fastest."""
+    energy: Floats
+    """J since the driver was loaded."""
+    throttle: Ints
+    """NVML's bits of reasons why the clock is not higher."""
+    labels: tuple[str, ...] = ()
+    """Names of runs in the file; empty where it has none."""
+    label: Ints | None = None
+    """Which of `labels`; None where the file has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """All calls of one kernel in a trace."""
+
+    name: str
+    kind: str
+    """A class of `analysis.kernel_classes`."""
+    count: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class KernelSteps:
+    """Engine steps of a profiler trace, in the order of time; shapes (n,)."""
+
+    seconds: Floats
+    """From the step's first work on the device to that of the next; of the last, to its end."""
+    busy: Floats
+    """Of these, seconds in which the device worked: the union over its streams."""
+    kinds: Mapping[str, Floats]
+    """Seconds of each class of kernels, added up over streams."""
+    batch: Ints
+    """Sequences that the step brought a token; -1 where the trace does not say."""
+    prompts: Ints
+    """Sequences of which the step computed prompt tokens; -1 where the trace does not say."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class KernelTrace:
+    """What a profiler saw on one device: kernels by name and class, and steps where it tells."""
+
+    source: Source
+    tool: str
+    rank: int | None
+    device: str
+    """ "GPU 0", or "CPU" for a trace of operators of a server without a GPU."""
+    span: float
+    """From the first work to the end of the last, s; NaN of a table of sums."""
+    busy: float
+    """Of these, the union over streams, s; NaN of a table of sums."""
+    gaps: int
+    """Pauses in which nothing ran."""
+    kinds: Mapping[str, float]
+    """Seconds of each class, added up over streams."""
+    kernels: tuple[Kernel, ...]
+    """The longest first; a bounded number."""
+    names: int
+    """How many kernels by name there are in all."""
+    synchronisations: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    """Calls in which the host waited for the device: count and s, by the name of the call."""
+    steps: KernelSteps | None = None
+    told_by: str = ""
+    """How steps are known; or why they are not."""
+    arm: str = ""
+    """Where a collector's record beside it says so."""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class MetricSamples:
     """One engine's /metrics, sampled over time; shapes (n,), NaN where a scrape lacks the figure.
 
@@ -253,6 +346,8 @@ class ServerSide:
     """One an engine."""
     served: Mapping[str, int] = field(default_factory=dict)
     """Requests that each server finished, by its name, as the collector counted them."""
+    gpu: GpuSamples | None = None
+    """Of the GPUs that served the run, over its time."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -366,6 +461,8 @@ Record = (
     | Steps
     | ServerTimes
     | Counters
+    | GpuSamples
+    | KernelTrace
     | MetricSamples
     | Skipped
     | Ignored

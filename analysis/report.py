@@ -20,15 +20,17 @@ from analysis.chart_parts import clean
 from analysis.charts import figures, for_cells, for_finding, for_loads, table_of
 from analysis.checks import checks, verdict
 from analysis.claims import kinds
+from analysis.controls import TOLERANCE, controls
 from analysis.data_pages import DataPages, data_pages
 from analysis.frame import csv
+from analysis.kernel_page import gpu_rows, kernel_page
 from analysis.markdown import Safe, anchor, badge, code, crumbs, environment, escape, link, up
 from analysis.model import Estimate
 from analysis.page_names import PageNames, page_names
 from analysis.pipeline import Analysis, StudyReport
 from analysis.serialise import dumps
 from analysis.step_pages import cost, sections, step_rows
-from analysis.wording import plural
+from analysis.wording import percent, plural, show, signed_percent
 
 TOP = (
     "index.md", "quality.md", "rules.md", "glossary.md", "reproduce.md", "files",
@@ -97,8 +99,9 @@ def _study_pages(report: StudyReport, names: PageNames, page: Any) -> dict[str, 
         cells = [(cell, found) for cell, found in report.cells if cell.arm is arm]
         charts = figures(for_cells(study, arm.name), "time") if cells else ""
         out[f"{folder}/{names.arm(study.name, arm.name)}"] = page(
-            "arm", arm=arm, study=study, cells=cells, charts=charts, steps=sections(study, arm)
-        )
+            "arm", arm=arm, study=study, cells=cells, charts=charts, steps=sections(study, arm),
+            kernels=kernel_page(arm), gpus=gpu_rows([cell for cell, _ in cells]),
+        )  # fmt: skip
     for finding in report.findings:
         charts = figures(for_finding(finding, list(study.arms), table_of(study, finding)), "chart")
         out[f"{folder}/{names.claim(study.name, finding.id)}"] = page(
@@ -135,7 +138,8 @@ def _environment(names: PageNames, data: DataPages) -> jinja2.Environment:
     env.globals["server"] = server_page
     env.globals.update(
         anchor=anchor, badge=badge, code=code, cost=cost, crumbs=crumbs, dash=Safe("-"), data=data,
-        figures=figures,
+        controls=controls, figures=figures, show=show, signed_percent=signed_percent,
+        tolerance=percent(TOLERANCE, 0),
         line=Safe(" <br>"), link=link, names=names, prose=Safe,
         step_rows=step_rows,
         question=lambda finding: page_words.QUESTIONS[finding.kind], up=up,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
@@ -20,7 +20,9 @@ from analysis.model import (
     Collected,
     Counters,
     Figure,
+    GpuSamples,
     Ignored,
+    KernelTrace,
     Level,
     MetricSamples,
     Record,
@@ -34,7 +36,7 @@ from analysis.model import (
 )
 from analysis.wording import plural
 
-_FOR_PEOPLE = re.compile(r"client(?:-\d+)?\.log|router\.log|gpu\.jsonl(?:\.gz)?")
+_FOR_PEOPLE = re.compile(r"client(?:-\d+)?\.log|router\.log")
 """Files of a run that no number is taken from."""
 
 _RESULT = re.compile(r"bench(?:-\d+)?\.json(?:\.gz)?")
@@ -42,7 +44,7 @@ _LOG = re.compile(r"(?P<server>server|replica-\d+)\.log(?:\.gz)?")
 _PUT_ASIDE = re.compile(r"(?P<run>.+)\.(?:half|failed)-\d+")
 """What the collector calls the folder of a try that it put aside to make the run anew."""
 
-Evidence = Steps | ServerTimes | Counters | MetricSamples
+Evidence = Steps | ServerTimes | Counters | MetricSamples | GpuSamples
 Member = Run | Startup | Evidence
 
 
@@ -54,12 +56,15 @@ def gathered(records: Iterable[Record]) -> list[Record]:
     """
     everything = list(records)
     heads = {_folder(one): one for one in everything if isinstance(one, Collected)}
+    profiles = {_folder_of_profile(one, heads) for one in everything} - {""}
     members: dict[str, list[Member]] = {folder: [] for folder in heads}
     found: list[Record] = []
     loose: list[Record] = []
     for record in everything:
         folder = _folder(record)
-        if folder not in heads:
+        if isinstance(record, KernelTrace):
+            found.append(_trace(record, heads.get(_folder_of_profile(record, heads))))
+        elif folder not in heads:
             loose.append(record)
         elif isinstance(record, Member):
             members[folder].append(record)
@@ -67,7 +72,11 @@ def gathered(records: Iterable[Record]) -> list[Record]:
             found.append(_kept(record))
     found += [_alone(record) for record in attached(loose)]
     for folder, head in heads.items():
-        found += _run(head, members[folder], heads)
+        if folder in profiles and not any(isinstance(one, Run) for one in members[folder]):
+            found += _profile(head, members[folder])
+        else:
+            made = _run(head, members[folder], heads)
+            found += map(_profiled, made) if folder in profiles else made
     # In the order that the records came in, which is that of a walk.
     places = {_file(record): place for place, record in reversed(list(enumerate(everything)))}
     return sorted(found, key=lambda record: places[_file(record)])
@@ -85,9 +94,43 @@ def _name(record: Record) -> str:
     return PurePosixPath(_file(record)).name
 
 
+def _folder_of_profile(record: Record, heads: Collection[str]) -> str:
+    """The run folder that a profiler's trace lies in, at any depth; empty for anything else."""
+    if not isinstance(record, KernelTrace):
+        return ""
+    above = map(str, PurePosixPath(record.source.file).parents)
+    return next((folder for folder in above if folder in heads), "")
+
+
+def _trace(trace: KernelTrace, head: Collected | None) -> Record:
+    """A trace with the arm that the record of its folder names."""
+    if head is None:
+        return trace
+    if head.state != "complete":
+        return Skipped(trace.source.file, f"its run is {head.state}; `collect` again makes it anew")
+    return replace(trace, arm=head.arm)
+
+
+def _profiled(record: Record) -> Record:
+    """A run during which a profiler recorded, with a warning."""
+    if not isinstance(record, Run):
+        return record
+    note = "a profiler recorded during this run: its latencies are longer than without"
+    return replace(record, warnings=(*record.warnings, note))
+
+
+def _profile(head: Collected, members: Sequence[Member]) -> list[Record]:
+    """The folder of a profile: no run was measured in it, for a profiler slows the host."""
+    note = "of a profile, whose traces are read"
+    return [Ignored(one.source.file, note) for one in (head, *members)]
+
+
 def _alone(record: Record) -> Record:
-    """A record of no run folder: what a server told means nothing there."""
-    if not isinstance(record, Evidence):
+    """A record of no run folder: what a server told means nothing there.
+
+    But for samples of a GPU, which may name the runs beside them.
+    """
+    if not isinstance(record, Evidence) or isinstance(record, GpuSamples):
         return record
     why = "belongs to no run: no run.json that can be read lies beside it"
     return Skipped(record.source.file, why)
@@ -97,7 +140,7 @@ def _kept(record: Record) -> Record:
     """What a collector keeps for people, or for later: no fault of the folder."""
     if not isinstance(record, Skipped) or not _FOR_PEOPLE.fullmatch(_name(record)):
         return record
-    return Ignored(record.file, "what a client or a router printed, and samples of the GPU")
+    return Ignored(record.file, "what a client or a router printed")
 
 
 def _run(
@@ -120,10 +163,11 @@ def _run(
     server, warnings = _server(head, [one for one in members if isinstance(one, Evidence)])
     run = clients[0] if len(clients) == 1 else together(clients)
     watched = bool(server.steps or server.times or server.counters)
+    told = watched or bool(server.samples or server.served) or server.gpu is not None
     found = replace(
         run,
         level=Level.ENGINE if watched and run.requests is not None else run.level,
-        server=server if watched or server.samples or server.served else None,
+        server=server if told else None,
         config={**run.config, **head.config},
         arm=head.arm,
         workload=head.workload,
@@ -225,5 +269,6 @@ def _server(head: Collected, evidence: Sequence[Evidence]) -> tuple[ServerSide, 
         counters=tuple(one for one in counters if moments[one.engine] == 2),
         samples=tuple(one for one in evidence if isinstance(one, MetricSamples)),
         served=head.served,
+        gpu=next((one for one in evidence if isinstance(one, GpuSamples)), None),
     )
     return server, warnings

@@ -33,7 +33,7 @@ def doubts(
     strangers = (busy | {startup.arm for startup in startups}) - described - {""}
     lines: list[str] = []
     for arm in spec.arm:
-        if arm.name not in busy and arms[arm.name].startup is None:
+        if arm.name not in busy and arms[arm.name].startup is None and not arms[arm.name].traces:
             lines.append(_idle(arm, strangers))
         if arm.gpu and hardware.find_gpu(arm.gpu) is None:
             lines.append(_strange_gpu(arm))

@@ -64,6 +64,9 @@ class ArmSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     log: str = ""
     """The server's log, relative to the study's folder and inside it. Without it, the one in the
     nearest folder at or above each run."""
+    traces: tuple[str, ...] = ()
+    """Profiler traces, or folders of them, relative to the study's folder and inside it. Without
+    it, those below a folder that is named as the arm, or beside runs of it alone."""
     collect_study: str = ""
     """The collector's study that has this arm, where it is not the study's own."""
     collect_arm: str = ""
@@ -222,6 +225,7 @@ def arm_config(arm: ArmSpec) -> dict[str, Scalar]:
         "collect_arm",
         "model_config",
         "log",
+        "traces",
     }
     config: dict[str, Scalar] = {
         field: int(value) if isinstance(value, LeftOut) else value

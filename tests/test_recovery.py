@@ -16,7 +16,7 @@ def test_a_few_configurations_are_recovered(few):
     found = summary(few)
     assert found.cases >= 25
     assert found.median_error < 0.01
-    assert found.p95_error < 0.05
+    assert found.p95_error < 0.08
     assert min(found.covered) > 0.85
     assert found.wrong == 0
     assert found.refusal_share < 0.35

@@ -17,6 +17,7 @@ from analysis.model import Ignored, Level, Run, Skipped, Source, Startup
 from analysis.queue_sources import mean_waiting, server_wait
 from analysis.scan import scan
 from tests.collected import OUT, bench, put, record, simulated, write_run
+from tests.traces import server, write
 
 RUN = "s/slotted/chat-c8-r1"
 LOG = (Path(__file__).parent / "data/logs/one-gpu-0.26.log").read_text("utf-8")
@@ -107,7 +108,7 @@ def test_a_source_that_is_damaged_costs_itself_only(tmp_path: Path) -> None:
 
 def test_what_is_kept_for_people_is_no_fault_of_the_folder(tmp_path: Path) -> None:
     run = folder(tmp_path)
-    names = ("client.log", "client-1.log", "router.log", "gpu.jsonl")
+    names = ("client.log", "client-1.log", "router.log")
     for name in names:
         put(run / name, "# scraped_at 1.0 server 0.1\na 1\n")
     ignored = {one.file for one in scan(tmp_path) if isinstance(one, Ignored)}
@@ -411,3 +412,62 @@ def test_what_differs_from_run_to_run_is_no_confound_and_has_not_moved(tmp_path:
             assert "num_prompts" in moved.reason or moved.status == "VALID", moved.reason
             assert "differs" not in moved.reason or moved.reason.endswith("in num_prompts")
     assert differences(*study.cells) == ("max_num_seqs: 16 against 4",)
+
+
+# ---- profiles and samples of GPUs
+
+
+def test_samples_of_gpus_are_those_of_the_run(tmp_path: Path) -> None:
+    run = folder(tmp_path)
+    lines = [
+        {"t": 1e9 + 0.5 * k, "gpu": 0, "utilization_gpu": 99, "power": 500.0, "clock_sm": 1980}
+        for k in range(20)
+    ]
+    put(run / "gpu.jsonl", lines)
+    found = the_run(tmp_path)
+    assert found.server is not None
+    assert found.server.gpu is not None
+    assert found.server.gpu.source == Source(f"{RUN}/gpu.jsonl", "")
+    assert len(found.server.gpu.clock) == 20
+    assert reasons(tmp_path) == {}
+
+
+def test_samples_alone_make_no_run_of_level_e(tmp_path: Path) -> None:
+    run = folder(tmp_path, evidence=False)
+    put(run / "gpu.jsonl", [{"t": 1e9, "gpu": 0, "utilization_gpu": 99}])
+    found = the_run(tmp_path)
+    assert found.level is Level.REQUESTS
+    assert found.server is not None
+
+
+def test_the_folder_of_a_profile_gives_its_traces_to_the_arm(tmp_path: Path) -> None:
+    folder(tmp_path)
+    profile = tmp_path / "s/slotted/profile-b8"
+    put(profile / "run.json", record(workload="profile"))
+    put(profile / "server.log", LOG)
+    write(profile / "trace/rank0.pt.trace.json.gz", server(4000.0, batch=8))
+    assert reasons(tmp_path) == {}
+    arm = the_study(tmp_path).arms["slotted"]
+    (trace,) = arm.traces
+    assert trace.source.file == "s/slotted/profile-b8/trace/rank0.pt.trace.json.gz"
+    assert len(the_study(tmp_path).runs) == 1
+    # By its record too, wherever the folder lies.
+    shutil.move(profile, tmp_path / "s/elsewhere")
+    assert len(the_study(tmp_path).arms["slotted"].traces) == 1
+
+
+def test_the_traces_of_a_profile_that_did_not_end_well_are_not_used(tmp_path: Path) -> None:
+    folder(tmp_path)
+    profile = tmp_path / "s/slotted/profile-b8"
+    put(profile / "run.json", record(workload="profile", state="failed"))
+    write(profile / "rank0.pt.trace.json", server(4000.0, batch=8))
+    found = reasons(tmp_path)
+    assert "its run is failed" in found["s/slotted/profile-b8/rank0.pt.trace.json"]
+    assert the_study(tmp_path).arms["slotted"].traces == ()
+
+
+def test_a_run_during_which_a_profiler_recorded_is_warned_about(tmp_path: Path) -> None:
+    run = folder(tmp_path)
+    write(run / "trace/rank0.pt.trace.json", server(4000.0))
+    assert "a profiler recorded during this run" in the_run(tmp_path).warnings[0]
+    assert len(the_study(tmp_path).arms["slotted"].traces) == 1

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from analysis.formats import formats
 from analysis.formats._files import lines_of, one_line, some_of
 from analysis.formats._printed import UNITS, number_of, printed, scalar_of
 from analysis.formats._sidecar import QUOTED_FIELDS, Sidecar, parse_sidecar, sidecar_path
@@ -39,8 +40,13 @@ Row = tuple[int, Mapping[str, str]]
 
 
 def sniff(path: Path, head: bytes) -> bool:
-    """Every CSV, but for a sweep's own summary, which nobody describes."""
-    return path.suffix == ".csv" and (path.name != "summary.csv" or sidecar_path(path).exists())
+    """Every CSV that is described, or that no tool writes (a sweep's summary.csv, samples)."""
+    if path.suffix != ".csv" or sidecar_path(path).exists():
+        return path.suffix == ".csv"
+    if path.name == "summary.csv":
+        return False
+    others = (module for module in formats() if module.__name__ != __name__)
+    return not any(other.sniff(path, head) for other in others)
 
 
 def read(path: Path, file: str) -> list[Record]:

@@ -63,8 +63,12 @@ TOGETHER = {"a": 0.010, "b": 0.012, "c": 0.007, "d": 0.0100}
 def test_a_main_effect_is_a_ratio_averaged_over_the_other_factor() -> None:
     found = effect(cells(ALONE), "weights", "lower")
     assert found.verdict == "supported"
-    assert figure_of(found, "mean ITL ratio, bf16 -> awq, on average") == pytest.approx(0.7, rel=0.01)
-    assert figure_of(found, "mean ITL ratio, bf16 -> awq, at binding") == pytest.approx(0.7, rel=0.01)
+    assert figure_of(found, "mean ITL ratio, bf16 -> awq, on average") == pytest.approx(
+        0.7, rel=0.01
+    )
+    assert figure_of(found, "mean ITL ratio, bf16 -> awq, at binding") == pytest.approx(
+        0.7, rel=0.01
+    )
     assert effect(cells(ALONE), "weights", "higher").verdict == "refuted"
     assert found.p_value is not None and found.p_value < 0.05
 
@@ -113,7 +117,10 @@ def test_one_factor_of_three_levels_is_compared_where_it_is_said() -> None:
         ({"levels": {**LEVELS, "d": ["bf16", "ample"]}}, "gives two arms the same levels"),
         ({"effect": "weights x kv x weights"}, "more than two factors"),
         ({"factors": ["weights", "weights"]}, "names no factor, or one twice"),
-        ({"levels": {"a": ["bf16", "ample"], "d": ["awq", "binding"]}}, "differ in 'weights' alone"),
+        (
+            {"levels": {"a": ["bf16", "ample"], "d": ["awq", "binding"]}},
+            "differ in 'weights' alone",
+        ),
     ],
 )
 def test_mistakes_are_one_line(keys: dict[str, Any], said: str) -> None:
