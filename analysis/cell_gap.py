@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import stats as sps
@@ -142,8 +143,21 @@ def _shares(found: Sequence[tuple[float, float, float]]) -> Log:
     return Log(float(np.mean(values)), min(los), max(his))
 
 
+_FOUND: WeakKeyDictionary[Cell, dict[tuple[Cell, Latency], CellGap | Refused]] = WeakKeyDictionary()
+
+
 def gap_between(study: Study, base: Cell, treat: Cell, latency: Latency) -> CellGap | Refused:
-    """Both cells' steps, pair by pair; refused, with the reasons, where no pair shows them."""
+    """Both cells' steps, pair by pair; refused, with the reasons, where no pair shows them.
+
+    What is found is kept as long as the baseline is: several claims ask of one pair.
+    """
+    known = _FOUND.setdefault(base, {})
+    if (treat, latency) not in known:
+        known[treat, latency] = _gap_between(study, base, treat, latency)
+    return known[treat, latency]
+
+
+def _gap_between(study: Study, base: Cell, treat: Cell, latency: Latency) -> CellGap | Refused:
     found: list[PairGap] = []
     reasons: dict[str, None] = {}
     loads = _other_loads(study, base), _other_loads(study, treat)

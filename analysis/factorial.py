@@ -16,8 +16,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import statsmodels.api as sm
 from scipy import stats as sps
+from statsmodels.regression.linear_model import OLS
 
 from analysis.model import Floats
 from analysis.stats import CONFIDENCE
@@ -78,7 +78,7 @@ class Factorial:
         self.blocks = len(blocks)
         self.df = len(runs) - int(np.linalg.matrix_rank(x))
         self._width = x.shape[1]
-        self._fit = sm.OLS(np.array([run.value for run in runs]), x).fit()
+        self._fit = OLS(np.array([run.value for run in runs]), x).fit()
 
     def effect(self, weights: Mapping[Levels, float]) -> Effect:
         """The contrast that gives each combination this weight; weights sum to zero."""

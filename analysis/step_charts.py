@@ -23,7 +23,7 @@ from analysis.chart_parts import (
 from analysis.dataset import Cell
 from analysis.in_flight import in_flight
 from analysis.model import Floats, Run
-from analysis.step_cost import coefficients, design, hinges_of, solve
+from analysis.step_cost import ArmCost, Coefficient
 from analysis.steps import Steps
 from analysis.token_budget import PARTS, Budget
 from analysis.vegalite import stacked
@@ -107,9 +107,12 @@ def kv_use(run: Run, cell: Cell) -> Spec | None:
     return lines(shown[:6], text, marks=[100.0], zero=True)
 
 
-def cost_chart(found: Sequence[Steps], of: str) -> Spec | None:
-    """Time of a plain step against its batch, over all loads, with the fitted cost."""
-    batch, seconds = _plain(found)
+def cost_chart(cost: ArmCost, told: Sequence[Coefficient], of: str) -> Spec | None:
+    """Time of a plain step against its batch, over all loads, with the fitted cost.
+
+    `told`: coefficients of the same runs, which say whether the batch's cost is known at all.
+    """
+    batch, seconds = _plain(cost.runs)
     dots = []
     for size, rows in _by_size(batch):
         low, mid, high = (float(x) for x in np.percentile(seconds[rows] * 1000, [10, 50, 90]))
@@ -117,9 +120,8 @@ def cost_chart(found: Sequence[Steps], of: str) -> Spec | None:
     if len(dots) < 2:
         return None
     shown = [Line("measured", tuple(dots), STRONG, dots=True)]
-    sequence = next(one for one in coefficients(found) if one.name == "sequence")
-    if not sequence.refused:
-        shown.append(Line("fitted", _fitted(found, dots[0][0], dots[-1][0]), WAITING))
+    if any(one.name == "sequence" and not one.refused for one in told):
+        shown.append(Line("fitted", _fitted(cost, dots[0][0], dots[-1][0]), WAITING))
     text = Text(
         f"Time of a plain decode step against its batch, {of}",
         "Steps without prefill in or beside them; bars hold eight steps of ten.",
@@ -130,11 +132,10 @@ def cost_chart(found: Sequence[Steps], of: str) -> Spec | None:
 
 
 def _fitted(
-    found: Sequence[Steps], least: float, most: float
+    cost: ArmCost, least: float, most: float
 ) -> tuple[tuple[float, float, float, float], ...]:
     """The cost of a plain step by batch, each request with its mean context; ms."""
-    d = design(found, hinges=hinges_of(found))
-    beta = solve(d.x, d.y, d.block).beta
+    d, beta = cost.design, cost.solved.beta
     plain = [n for n, name in enumerate(d.names) if name.startswith(("constant", "batch"))]
     context = d.names.index("context")
     each = float(d.x[:, context].sum() / max(d.x[:, d.names.index("batch")].sum(), 1.0))

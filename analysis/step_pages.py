@@ -18,7 +18,7 @@ from analysis.step_charts import (
     spread_charts,
     timeline,
 )
-from analysis.step_cost import Coefficient, coefficients
+from analysis.step_cost import Coefficient, arm_cost, coefficients
 from analysis.steps import Steps
 from analysis.steps_agree import StepCheck, checks_of
 from analysis.token_budget import Budget, budgets
@@ -71,11 +71,11 @@ def sections(study: Study, arm: Arm) -> tuple[Section, ...]:
         cells = [c for c in study.cells if c.arm is arm and c.workload == workload]
         cells = [c for c in cells if any(run.requests is not None for run in c.runs)]
         if cells:
-            found.append(_section(study, arm, workload, cells))
+            found.append(_section(arm, workload, cells))
     return tuple(found)
 
 
-def _section(study: Study, arm: Arm, workload: str, cells: Sequence[Cell]) -> Section:
+def _section(arm: Arm, workload: str, cells: Sequence[Cell]) -> Section:
     of = f"{arm.name} on {workload}"
     shown: list[tuple[Cell, Run, Steps]] = []
     refused = []
@@ -87,9 +87,11 @@ def _section(study: Study, arm: Arm, workload: str, cells: Sequence[Cell]) -> Se
         reasons = [f for r in cell.runs if isinstance(f := steps_of(r, arm), Refused)]
         refused.append((_load(cell), reasons[0].reasons[0]))
     every = [steps for cell in cells for steps in of_cell(cell)]
-    found = budgets(study, arm.name, workload)
+    told = coefficients(every) if every else ()
+    cost = arm_cost(every) if every else None
+    found = () if cost is None else budgets([(c, steps) for c, _, steps in shown], cost)
     before = [budget_chart(found, of)] if found else []
-    costs = cost_chart(every, of) if every else None
+    costs = None if cost is None else cost_chart(cost, told, of)
     first_runs = [(c, next(r for r in c.runs if r.requests is not None)) for c in cells]
     over_time = [
         chart
@@ -103,7 +105,7 @@ def _section(study: Study, arm: Arm, workload: str, cells: Sequence[Cell]) -> Se
         tuple(over_time),
         tuple(spread_charts(first_runs, of)),
         found,
-        coefficients(every) if every else (),
+        told,
         tuple(row for cell, _, steps in shown for row in _windows(cell, steps)),
         tuple(row for cell, run in first_runs for row in _percentiles(cell, run)),
         tuple(refused),

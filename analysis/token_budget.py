@@ -18,11 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.dataset import Cell, Study
+from analysis.dataset import Cell
 from analysis.floor import step_floor
 from analysis.model import Floats
-from analysis.run_steps import of_cell
-from analysis.step_cost import RECOMPUTED, design, hinges_of, solve
+from analysis.step_cost import RECOMPUTED, ArmCost
 from analysis.steps import Steps
 
 WEIGHTS, KV, PLAIN_STEP = "reading weights", "reading KV", "rest of a decode step"
@@ -59,20 +58,15 @@ class Budget:
         return next((one for one in self.parts if one.name == name), Part(name, 0.0, 0.0, 0.0))
 
 
-def budgets(study: Study, arm: str, workload: str) -> tuple[Budget, ...]:
-    """The budget of each cell of an arm on a workload whose first run shows its steps."""
-    cells = [c for c in study.cells if c.arm.name == arm and c.workload == workload]
-    shown = [(cell, of_cell(cell)) for cell in cells]
-    loads = [(cell, found[0]) for cell, found in shown if found]
-    return tuple(budget(cell, run, [other for _, other in loads]) for cell, run in loads)
+def budgets(cells: Sequence[tuple[Cell, Steps]], cost: ArmCost) -> tuple[Budget, ...]:
+    """The budget of each run, priced by the steps of its arm."""
+    return tuple(budget(cell, run, cost) for cell, run in cells)
 
 
-def budget(cell: Cell, run: Steps, loads: Sequence[Steps]) -> Budget:
-    """The budget of one run, priced by the steps of all `loads` of its arm."""
-    others = [one for one in loads if one is not run]
-    d = design([run, *others], hinges=hinges_of([run, *others]))
-    fitted = solve(d.x, d.y, d.block)
-    own = d.run == 0
+def budget(cell: Cell, run: Steps, cost: ArmCost) -> Budget:
+    """The budget of one of the runs that `cost` was fitted to."""
+    d, fitted = cost.design, cost.solved
+    own = d.run == next(n for n, one in enumerate(cost.runs) if one is run)
     t, gaps = run.table, max(run.gaps, 1)
     decode = t.decoding / gaps
     stood = float((t.stalled / gaps) @ t.duration)

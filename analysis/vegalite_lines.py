@@ -101,12 +101,18 @@ def lines(
 
 def _layers(one: Line, x: Spec, y: Spec, colour: Spec, domain: tuple[float, float]) -> list[Spec]:
     """A line, or dots with their intervals, on data of its own."""
-    name, data = clean(one.name), []
-    for at, value, lo, hi in one.points:
-        [datum], _ = data_of([Row(one.name, value, lo, hi)], domain, specks=True)
-        tip = clean(f"{one.name}, {digits(at)}: {digits(value, lo, hi)}{between(lo, hi)}")
-        ends = {key: datum[key] for key in ("value", "lo", "hi")}
-        data.append({"n": round10(at), **ends, "line": name, "tip": tip})
+    name, (low, high) = clean(one.name), domain
+    data = [
+        {
+            "n": round10(at),
+            "value": round10(value),
+            "lo": round10(min(max(lo, low), high)),
+            "hi": round10(min(max(hi, low), high)),
+            "line": name,
+            "tip": f"{name}, {digits(at)}: {digits(value, lo, hi)}{between(lo, hi)}",
+        }
+        for at, value, lo, hi in one.points
+    ]
     across, up = {"field": "n", **x}, {"field": "value", **y}
     shown = {"tooltip": {"field": "tip", "type": "nominal"}}
     encoding = {"x": across, "y": up, "color": colour}

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from analysis.simulate import Simulated
+from analysis.step_cost import arm_cost
 from analysis.token_budget import (
     AGAIN,
     KV,
@@ -30,7 +31,7 @@ CELL = cell("a", run())
 
 def of(*runs: Simulated) -> Budget:
     found = [steps_of(one, counted=True) for one in runs]
-    return budget(CELL, found[0], found)
+    return budget(CELL, found[0], arm_cost(found))
 
 
 def prefill_a_gap(one: Simulated) -> float:
@@ -82,7 +83,7 @@ def with_floor(bandwidth_share: float) -> Budget:
     own = arm("a", log={"model_bytes": held}, shape=ROUND, gpu="L40S")
     one = simulated(200, 8, cost=QUIET)
     steps = steps_of(one)
-    return budget(served(own, itl=float(one.gaps.mean())), steps, [steps])
+    return budget(served(own, itl=float(one.gaps.mean())), steps, arm_cost([steps]))
 
 
 def test_the_floor_is_the_lowest_part() -> None:

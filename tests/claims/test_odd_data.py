@@ -40,6 +40,14 @@ CLAIMS: dict[str, list[dict[str, Any]]] = {
         {"baseline": "a", "treatment": "b", "metric": "mean_ttft", "expects": expects}
         for expects in ("better", "no_gain")
     ],
+    "factorial": [
+        {
+            "metric": metric, "workload": "chat", "concurrency": 10, "factors": ["weights"],
+            "levels": {"a": ["bf16"], "b": ["awq"]}, "effect": "weights", "expect": expect,
+        }
+        for metric in ("mean_itl", "total_token_throughput")
+        for expect in ("lower", "none")
+    ],
     "fit": [{"gpu": "L40S", "models": ["Qwen/Qwen3-14B"], "memory": "48"}],
     "gap_attribution": [
         {**PAIR, "metric": metric, "cause": cause}
