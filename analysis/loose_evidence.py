@@ -14,7 +14,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from analysis.model import Counters, Level, MetricSamples, Record, Run, ServerSide, Skipped
+from analysis.model import (
+    Counters,
+    Ignored,
+    Level,
+    MetricSamples,
+    Record,
+    Run,
+    ServerSide,
+    Skipped,
+)
 from analysis.wording import plural
 
 Loose = Counters | MetricSamples
@@ -33,22 +42,28 @@ def attached(records: Iterable[Record]) -> list[Record]:
     everything = list(records)
     runs: dict[str, list[Run]] = {}
     evidence: dict[str, list[Loose]] = {}
+    ignored: dict[str, Ignored] = {}
     for record in everything:
         if isinstance(record, Run) and record.server is None:
             runs.setdefault(_name(_RESULT, record), []).append(record)
         elif isinstance(record, Loose):
             evidence.setdefault(_name(_EVIDENCE, record), []).append(record)
+        elif isinstance(record, Ignored):
+            ignored[_name(_RESULT, record)] = record
     said: dict[int, Record | None] = {}
     for name, found in evidence.items():
-        said.update(_of_one(name, found, runs.get(name, [])))
+        if name and name in ignored:
+            said.update({id(one): replace(ignored[name], file=one.source.file) for one in found})
+        else:
+            said.update(_of_one(name, found, runs.get(name, [])))
     # The records themselves are held by `everything`, so that no id is used twice.
     now = [said.get(id(record), record) for record in everything]
     return [record for record in now if record is not None]
 
 
-def _name(pattern: re.Pattern[str], record: Run | Loose) -> str:
+def _name(pattern: re.Pattern[str], record: Run | Loose | Ignored) -> str:
     """Folder and name that a result shares with its evidence; empty for a name of neither form."""
-    path = PurePosixPath(record.source.file)
+    path = PurePosixPath(record.file if isinstance(record, Ignored) else record.source.file)
     found = pattern.fullmatch(path.name)
     return str(path.parent / found["name"]) if found else ""
 

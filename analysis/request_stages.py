@@ -35,8 +35,8 @@ LEAST_JOINED = 0.95
 """Share of the completed requests that the server must have told of to speak for all."""
 
 _ID = re.compile(
-    r"cmpl-(?P<client>.*\D)?(?P<number>\d{1,9})-\d{1,4}(?:-[0-9a-f]{8})?"
-    r"|chatcmpl-(?P<chat>.*\D)?(?P<turn>\d{1,9})(?:-[0-9a-f]{8})?"
+    r"cmpl-(?P<client>.*\D)?(?P<number>\d{1,7})-\d{1,4}(?:-[0-9a-f]{8})?"
+    r"|chatcmpl-(?P<chat>.*\D)?(?P<turn>\d{1,7})(?:-[0-9a-f]{8})?"
 )
 """As servers have it: the client's prefix, the request's number and, of completions, a choice."""
 SOONER = 0.001

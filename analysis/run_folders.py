@@ -141,7 +141,7 @@ def _kept(record: Record) -> Record:
     """What a collector keeps for people, or for later: no fault of the folder."""
     if not isinstance(record, Skipped) or not _FOR_PEOPLE.fullmatch(_name(record)):
         return record
-    return Ignored(record.file, "what a client or a router printed, and samples of the GPU")
+    return Ignored(record.file, "what a client or a router printed")
 
 
 def _run(

@@ -43,13 +43,15 @@ def told(report: StudyReport) -> list[Told]:
             continue
         waiting, preempted, most = _waiting(run), preemptions(run), _most_kv(run)
         served = ", ".join(f"{name}: {count:,}" for name, count in server.served.items())
+        # What happens between two scrapes is not seen: a burst may wait unnoticed.
+        seen = "" if server.steps else " (sampled)"
         found.append(
             Told(
                 run,
                 show(wait.seconds, "s") if wait else DASH,
-                show(waiting) if waiting is not None else DASH,
+                f"{show(waiting)}{seen}" if waiting is not None else DASH,
                 show(preempted) if preempted is not None else DASH,
-                percent(most) if most is not None else DASH,
+                f"{percent(most)}{seen}" if most is not None else DASH,
                 served or DASH,
             )
         )

@@ -45,6 +45,19 @@ def test_a_seed_of_nought_is_a_seed_and_replaces_the_files() -> None:
     assert one.config == {"seed": 0}
 
 
+def test_a_folder_is_named_by_its_end_and_stands_for_no_folder_below() -> None:
+    runs = [raw("s/awq/a.json"), raw("s/awq/more/a.json"), raw("s/my-awq/a.json")]
+    found = assigned(runs, [Assign(where={"folder": "awq"}, arm="awq")])
+    assert [one.arm for one in found.runs] == ["awq", "", ""]
+
+
+def test_that_the_prefix_cache_was_emptied_can_be_said_and_denied() -> None:
+    rules = [Assign(where={"label": "x"}, prefix_cache_emptied=False),
+             Assign(where={}, prefix_cache_emptied=True)]  # fmt: skip
+    found = assigned([raw(label="x"), raw("b.json", label="y")], rules).runs
+    assert [one.config["prefix_cache_emptied"] for one in found] == [False, True]
+
+
 def test_without_rules_nothing_is_changed() -> None:
     one = raw(seed=1)
     found = assigned([one], [])

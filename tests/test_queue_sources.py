@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,18 +12,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.accounting import ledger
-from analysis.model import Run, ServerSide, ServerTimes, Source, Steps
+from analysis.model import MetricSamples, Run, ServerSide, ServerTimes, Source, Steps
 from analysis.queue_sources import (
     LITTLE,
+    SAMPLES,
     STEPS,
     TIMES,
     TTFT,
     mean_over_time,
     mean_waiting,
+    request_seconds,
     server_wait,
     waits,
 )
+from analysis.scan import scan
+from analysis.simulate import Engine
 from tests.builders import requests, run
+from tests.simulated import simulated
+from tests.simulated_metrics import write
 
 HERE = Source("r/steps-0.jsonl", "")
 
@@ -135,6 +142,57 @@ def test_a_run_without_a_server_or_without_starts_has_neither() -> None:
     one = watched(steps=(steps([100, 104], [9, 1]),))
     assert one.requests is not None
     assert mean_waiting(replace(one, requests=replace(one.requests, start=None))) is None
+
+
+# ---- counters and samples
+
+
+def sampled(*waiting: float, period: float = 1.0) -> MetricSamples:
+    count = np.array(waiting, float)
+    none = np.full(len(count), math.nan)
+    clock = 50.0 + period * np.arange(len(count))
+    return MetricSamples(
+        Source("r.metrics.txt", ""), "server", clock, none, count, none, none, none, none, none
+    )
+
+
+def test_request_seconds_are_the_area_under_the_count() -> None:
+    even = sampled(*[3.0] * 11)
+    assert request_seconds(even) == 30.0
+    assert request_seconds(sampled(*range(11), period=2.0)) == 100.0
+    gap = sampled(*[3.0] * 5, math.nan, *[3.0] * 6)
+    assert request_seconds(gap) == 33.0
+    assert math.isnan(request_seconds(sampled(*[3.0] * 9)))
+
+
+def test_a_sampled_count_stands_in_for_steps_only() -> None:
+    one = watched(samples=(sampled(*[3.0] * 11), sampled(*[1.0] * 11)))
+    found = {wait.by: wait for wait in waits(ledger(one), None, None)}
+    # 40 request-seconds of two requests.
+    assert found[SAMPLES].seconds == 20.0
+    assert found[SAMPLES].source.file == "r.metrics.txt"
+    both = watched(samples=(sampled(*[3.0] * 11),), steps=(steps([100, 104], [9, 1]),))
+    assert {wait.by for wait in waits(ledger(both), None, None)} == {STEPS}
+
+
+def test_a_count_that_one_engine_does_not_tell_is_none_of_the_run() -> None:
+    one = watched(samples=(sampled(*[3.0] * 11), sampled(*[math.nan] * 11)))
+    assert waits(ledger(one), None, None) == ()
+
+
+def test_where_no_request_is_told_of_the_counters_are_asked(tmp_path: Path) -> None:
+    sim = simulated(n=60, engine=Engine(max_num_seqs=2))
+    write(tmp_path / "a", sim)
+    (one,) = [one for one in scan(tmp_path) if isinstance(one, Run)]
+    found = server_wait(one)
+    assert found is not None
+    assert found.seconds == pytest.approx(sim.truth.queued.mean())
+    assert found.source.file == "a.after.txt.gz"
+    assert one.server is not None
+    told = replace(one.server, times=(times(7.0),))
+    better = server_wait(replace(one, server=told))
+    assert better is not None
+    assert better.seconds == 7.0
 
 
 # ---- all of them

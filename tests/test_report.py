@@ -609,7 +609,8 @@ def test_what_the_servers_said_stands_on_the_page_of_data_quality(tmp_path: Path
     rows = [row.split(" | ") for row in page.partition("What the servers said")[2].splitlines()]
     (row,) = [row for row in rows if "replica-0" in row[-1]]
     queue = sum(sum(sim.queue) for sim in two) / 116
-    assert row[1:] == [f"{1000 * queue:.0f} ms", "3.73", "0", "replica-0: 56, replica-1: 60 |"]
+    served = "replica-0: 56, replica-1: 60 |"
+    assert row[1:] == [f"{1000 * queue:.0f} ms", "3.73", "0", "50.0 %", served]
     assert page.count("bench.json") > 0
     assert "server: 400" not in page
 

@@ -118,6 +118,17 @@ def test_what_is_kept_for_people_is_no_fault_of_the_folder(tmp_path: Path) -> No
     assert reasons(tmp_path).keys() == {"client.log", f"{RUN}/metrics-server.before.txt"}
 
 
+def test_samples_of_the_counters_are_the_runs(tmp_path: Path) -> None:
+    run = folder(tmp_path, evidence=False)
+    put(run / "metrics-samples.txt", "# scraped_at 1.0 server 0.1\nvllm:num_requests_running 3\n")
+    found = the_run(tmp_path)
+    assert found.server is not None
+    assert [one.running.tolist() for one in found.server.samples] == [[3.0]]
+    # They tell of moments only.
+    assert found.level is Level.REQUESTS
+    assert reasons(tmp_path) == {}
+
+
 def test_evidence_beside_no_record_belongs_to_no_run(tmp_path: Path) -> None:
     run = folder(tmp_path)
     for content in (None, "{", json.dumps(record(arm="../x"))):

@@ -177,9 +177,11 @@ def contrast_text(found: Contrast, baseline: str, treatment: str) -> str:
 def differences(left: Cell, right: Cell, besides: Collection[str] = ()) -> tuple[str, ...]:
     """What differs between two cells besides the claimed cause: configuration, and the work done.
 
-    Output lengths that differ by more than 5 % are other work, whatever was asked for.
+    Output lengths that differ by more than 5 % are other work, whatever was asked for; of runs of
+    seeds that both were sent, where comparisons are of these.
     """
     found = list(moved(left.arm, right.arm, besides))
+    left, right = of_shared_seeds(left, right)
     a, b = left.account("mean_output_tokens"), right.account("mean_output_tokens")
     if a is None or b is None or a.value <= 0 or left.borrows or right.borrows:
         return tuple(found)

@@ -17,6 +17,7 @@ from analysis.claims._common import (
     contrast,
     contrast_text,
     decide,
+    differences,
     moved,
     ratio_estimate,
     rounded,
@@ -108,6 +109,19 @@ def test_a_seed_that_one_arm_was_not_sent_is_left_out_of_the_other() -> None:
     assert found.comparison.method == "paired t on log ratios"
     assert found.comparison.se == pytest.approx(0, abs=1e-12)
     assert found.ratio.value == pytest.approx(1.1)
+
+
+def test_lengths_of_a_seed_that_one_arm_was_not_sent_are_no_difference() -> None:
+    def of(name: str, *tokens: int) -> Cell:
+        return cell(name, *(
+            run({"total_output_tokens": count}, arm=name, file=f"{name}-{seed}",
+                config={"seed": seed})
+            for seed, count in enumerate(tokens)
+        ))  # fmt: skip
+
+    assert differences(of("a", 5_000, 9_000), of("b", 5_000)) == ()
+    (told,) = differences(of("a", 5_000, 9_000), of("b", 6_000))
+    assert told == "mean output tokens: 50 against 60"
 
 
 def test_a_seed_of_other_clients_is_of_other_prompts() -> None:

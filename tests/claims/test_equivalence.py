@@ -86,6 +86,16 @@ def test_repeats_of_equal_seeds_are_paired() -> None:
     )
 
 
+def test_a_seed_that_one_arm_was_not_sent_is_left_out() -> None:
+    # Seed 2 is of other prompts; on seed 1 the arms are the same to 0.1 %.
+    away = study(
+        measured("a", METRIC, 100.0, 150.0, seeds=(1, 2)), measured("b", METRIC, 100.1, seeds=(1,))
+    )
+    found = judge(away, "equivalence", of=OF, against=AGAINST, margin=5)
+    assert found.verdict == "supported"
+    assert found.numbers[0].value == pytest.approx(1.001)
+
+
 def test_the_p_value_is_kept_only_where_so_many_runs_can_reach_it() -> None:
     five = (100.0, 101.0, 99.0, 100.0, 100.0)
     for n, kept in ((3, False), (5, True)):

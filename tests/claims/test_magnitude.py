@@ -489,3 +489,16 @@ def test_seconds_are_not_taken_from_a_ratio(measure: str) -> None:
 def test_only_a_plain_decimal_number_can_be_stated(text: str) -> None:
     with pytest.raises(BadClaim, match="no plain number"):
         judge(AWAY, "magnitude", of=SLOW, stated=text, unit="ms")
+
+
+def test_a_seed_that_one_arm_was_not_sent_is_no_part_of_a_comparison() -> None:
+    # Seed 2 is of prompts that make any server twice as slow; the arms differ by 10 % on seed 1.
+    away = study(
+        measured("slow", "mean_itl", 0.110, 0.220, seeds=(1, 2)),
+        measured("fast", "mean_itl", 0.100, seeds=(1,)),
+    )
+    keys = {"of": SLOW, "against": FAST, "measure": "ratio"}
+    assert judge(away, "magnitude", stated="1.10", **keys).verdict == "supported"
+    assert judge(away, "magnitude", stated="1.65", **keys).verdict == "refuted"
+    # A value is of all runs.
+    assert judge(away, "magnitude", of=SLOW, stated="165", unit="ms").verdict == "supported"

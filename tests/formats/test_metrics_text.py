@@ -54,6 +54,11 @@ def test_every_series_with_its_labels_in_order(tmp_path: Path, when: str) -> Non
     assert len(found.values) == 6
 
 
+def test_a_text_beside_a_result_is_of_its_server(tmp_path: Path) -> None:
+    found = counters(read(tmp_path, name="sharegpt-c10.after.txt"))
+    assert (found.engine, found.when) == ("server", "after")
+
+
 def test_a_compressed_text(tmp_path: Path) -> None:
     name = "metrics-server.after.txt.gz"
     found = counters(read(tmp_path, gzip.compress(TEXT.encode()), name))
@@ -87,7 +92,7 @@ def test_without_a_number_it_is_of_no_use(tmp_path: Path, text: str) -> None:
     assert refused(read(tmp_path, text)).startswith("no number in it")
 
 
-@pytest.mark.parametrize("name", ["metrics.txt", "router.before.txt", "metrics-.before.txt"])
+@pytest.mark.parametrize("name", ["metrics.txt", "before.txt", "metrics-.before.txt"])
 def test_a_text_of_some_other_moment_says_how_it_would_be_read(tmp_path: Path, name: str) -> None:
     assert "their difference is read" in refused(read(tmp_path, name=name))
 
