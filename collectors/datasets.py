@@ -22,6 +22,7 @@ Count = Callable[[Sequence[str]], list[int]]
 SHORTEST, LONGEST_PROMPT, LONGEST = 4, 1024, 2048
 """Tokens: a ShareGPT pair outside of these is passed over by the client."""
 _BATCH = 256
+_MOST_TOKENS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,9 @@ def load(path: Path) -> tuple[Pair, ...] | Problem:
     what = f"dataset {path.name}"
     try:
         if path.suffix == ".jsonl":
-            return tuple(_lines(path))
-        found = msgspec.json.decode(path.read_bytes(), type=list[_Conversation])
+            found = tuple(_lines(path))
+            return found or Problem(what, "holds no prompt", "a prompt a line")
+        talks = msgspec.json.decode(path.read_bytes(), type=list[_Conversation])
     except OSError as error:
         return Problem(what, f"{error.strerror}: {path}", todo="name its file: --dataset NAME=PATH")
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
@@ -84,10 +86,16 @@ def load(path: Path) -> tuple[Pair, ...] | Problem:
             "ShareGPT's JSON (a list of conversations), or .jsonl with a prompt a line",
             "fetch it again, or name another file",
         )
-    return tuple(
+    pairs = tuple(
         Pair(entry.conversations[0].value, entry.conversations[1].value)
-        for entry in found
+        for entry in talks
         if len(entry.conversations) >= 2
+    )
+    return pairs or Problem(
+        what,
+        f"holds no prompt that is answered, in {len(talks):,} conversations",
+        "conversations of two turns or more",
+        "fetch it again, or name another file",
     )
 
 
@@ -100,8 +108,10 @@ def _lines(path: Path) -> Iterator[Pair]:
             try:
                 entry = decoder.decode(line)
                 tokens = None if entry.output_tokens is None else int(entry.output_tokens)
-            except (msgspec.DecodeError, ValueError) as error:
+            except (msgspec.DecodeError, ValueError, OverflowError) as error:
                 raise ValueError(f"line {number}: {error}") from None
+            if tokens is not None and not 1 <= tokens <= _MOST_TOKENS:
+                raise ValueError(f"line {number}: output_tokens = {entry.output_tokens}")
             yield Pair(entry.prompt, output_tokens=tokens)
 
 
