@@ -10,7 +10,8 @@ from collectors.campaign import Summary
 from collectors.host import Host
 from collectors.schedule import Plan
 from collectors.server import FIRST_PORT
-from collectors.study import DIRECT, Arm, Study, read_study, shipped
+from collectors.study import DIRECT, Arm, Study
+from collectors.study_file import read_study, shipped
 
 
 def studies() -> Iterator[str]:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from collectors.errors import BadInput, Problem
-from collectors.study import DIRECT, Arm, Load, Study, Workload
+from collectors.flags import given, plain
+from collectors.study import DIRECT, MOST_RUNS, Arm, Load, Study, Workload
 from collectors.tables import nearest
 
 T = TypeVar("T")
@@ -107,13 +108,21 @@ def plan(study: Study, wanted: Selection = Selection()) -> Plan:
     arms = _named(wanted.arms, study.arms, "arm", study.name)
     workloads = _named(wanted.workloads, study.workloads, "workload", study.name)
     jobs: list[Job] = []
-    notes: dict[str, None] = {}
+    notes: dict[str, None] = dict.fromkeys(_unmeasured(study, arms))
     for workload in workloads:
         for load in _loads(workload, wanted):
             for arm in arms:
                 if load.arms and arm.name not in load.arms:
                     continue
                 jobs += _repeats(study, arm, workload, load, wanted, notes)
+                if len(jobs) > MOST_RUNS:
+                    raise BadInput(
+                        Problem(
+                            f"study {study.name!r}",
+                            f"has more than {MOST_RUNS:,} runs",
+                            todo="ask for fewer repeats, or part of it: --arm, --workload",
+                        )
+                    )
     # Two loads may become the same one when clients share them.
     unique = list({(job.arm, job.name): job for job in reversed(jobs)}.values())[::-1]
     sessions = tuple(_sessions(study, arms, unique))
@@ -152,6 +161,11 @@ def _repeats(
 ) -> list[Job]:
     clients = arm.replicas if arm.router == DIRECT else 1
     total = clients * -(-load.concurrency // clients)
+    prompts = max(wanted.prompts or load.prompts, clients)
+    if prompts < total:
+        notes[
+            f"workload {workload.name!r}: {prompts} prompts never make {total} requests in flight"
+        ] = None
     if total != load.concurrency:
         notes[
             f"arm {arm.name!r}: {load.concurrency} in flight cannot be shared by {clients} "
@@ -163,13 +177,25 @@ def _repeats(
             arm=arm.name,
             workload=workload.name,
             concurrency=total,
-            prompts=max(wanted.prompts or load.prompts, clients),
+            prompts=prompts,
             repeat=repeat,
             seed=study.seed % 1_000_000 + repeat,
             clients=clients,
         )
         for repeat in range(1, repeats + 1)
     ]
+
+
+def _unmeasured(study: Study, arms: Sequence[Arm]) -> Iterable[str]:
+    """Arms whose own flags switch off what they are measured by."""
+    for arm in arms:
+        said = [plain(flag.said) for flag in given((*study.servers.flags, *arm.flags))[1]]
+        if any("--disable-log-stats".startswith(flag) and len(flag) > 11 for flag in said):
+            yield (
+                f"arm {arm.name!r}: --disable-log-stats switches its servers' counters off: no "
+                "steps, no times of requests, no queue; its waiting cannot be measured, only "
+                "guessed from the client's side. Leave it out to measure it"
+            )
 
 
 def _sessions(study: Study, arms: Sequence[Arm], jobs: Sequence[Job]) -> Iterable[Session]:

@@ -26,7 +26,8 @@ from collectors.keeper import MARK
 from collectors.progress import Progress
 from collectors.record import Identity
 from collectors.schedule import Selection, plan
-from collectors.study import Study, parse_study, read_study
+from collectors.study import Study
+from collectors.study_file import parse_study, read_study
 
 ROOT = Path(__file__).parents[2]
 STAND_IN = (sys.executable, str(Path(__file__).with_name("stand_in.py")))

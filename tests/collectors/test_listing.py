@@ -12,7 +12,7 @@ from collectors import listing
 from collectors.campaign import Summary
 from collectors.host import Host
 from collectors.schedule import Selection, plan
-from collectors.study import parse_study, read_study, shipped
+from collectors.study_file import parse_study, read_study, shipped
 from tests.collectors.campaigns import arm, study
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -97,7 +97,9 @@ def test_no_flag_of_the_write_up_is_missing(
 
 def test_ports_gpus_and_secrets_of_a_dry_run() -> None:
     table = study(
-        arm(replicas=2, router="round_robin", gpus=2, flags=["--api-key", "5ecret-key"]),
+        arm(
+            replicas=2, router="round_robin", gpus=2, flags=["-tp", "2", "--api-key", "5ecret-key"]
+        ),
         env={"HF_TOKEN": "5ecret-key", "A": "b c"},
     )
     made = plan(parse_study(table, "s.toml"))

@@ -11,7 +11,7 @@ from collectors.host import Host
 from collectors.record import Identity
 from collectors.schedule import plan
 from collectors.server import Engine, Fleet, Kv
-from collectors.study import parse_study, read_study, shipped
+from collectors.study_file import parse_study, read_study, shipped
 from tests.collectors.campaigns import arm, study
 
 HOST = Host(vllm=("vllm",))

@@ -20,7 +20,7 @@ from collectors.record import Identity
 from collectors.run import Made, make
 from collectors.schedule import Plan, plan
 from collectors.server import Fleet, Starter
-from collectors.study import parse_study
+from collectors.study_file import parse_study
 from tests.collectors.campaigns import STAND_IN, WAIT, port, study
 
 

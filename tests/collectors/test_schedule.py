@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from collectors.commands import share
 from collectors.errors import BadInput
 from collectors.schedule import Plan, Selection, plan
-from collectors.study import Study, parse_study, read_study, shipped
+from collectors.study import Study
+from collectors.study_file import parse_study, read_study, shipped
 from tests.collectors.campaigns import arm, study
 
 

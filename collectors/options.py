@@ -1,0 +1,267 @@
+"""The words after `collect` -> options; what is wrong with them is told in one line."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import shlex
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+from urllib.parse import urlsplit
+
+from collectors.server import READY_SECONDS
+from collectors.study import MOST_CONCURRENCY, MOST_PROMPTS, MOST_REPEATS
+from collectors.tables import nearest
+
+USAGE = 2
+DEFAULT_STUDY = "quantization"
+
+
+def parsed(words: Sequence[str]) -> argparse.Namespace:
+    """The options of `collect`.
+
+    Raises:
+        SystemExit: with 2, after one line on stderr; with 0, after the help.
+    """
+    found = _read(_parser(), words)
+    # As defaults these would be checked like words.
+    found.base_url, found.upload = found.base_url or "", found.upload or ""
+    return found
+
+
+def parsed_inspect(words: Sequence[str]) -> argparse.Namespace:
+    """The options of `collect inspect`; raises as `parsed` does."""
+    return _read(_inspect_parser(), words)
+
+
+def _read(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
+    for word in words:
+        # What a shell passes on from a file's name need not be text.
+        if "\0" in word or word.encode("utf-8", "replace").decode() != word:
+            parser.error(f"{word!a} is no UTF-8 text")
+    return parser.parse_args(words)
+
+
+def _filled(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("is empty")
+    return text
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=PATH")
+    return name, path
+
+
+def _indices(text: str) -> tuple[int, ...]:
+    words = text.split(",")
+    if not all(word.isdecimal() and word.isascii() and len(word) < 5 for word in words):
+        raise argparse.ArgumentTypeError(f"{text!r} is no list such as 0,1")
+    found = tuple(map(int, words))
+    if len(set(found)) < len(found):
+        raise argparse.ArgumentTypeError(f"{text!r} names a GPU twice")
+    return found
+
+
+def _count(most: int, least: int = 1) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if text.isdecimal() and text.isascii() and len(text) < 16 and least <= int(text) <= most:
+            return int(text)
+        if text.isdecimal() and text.strip("0"):
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} is more than {most:,}")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no number of {least} or more")
+
+    return read
+
+
+def _seconds(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0 <= found < math.inf:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no number of seconds")
+    return found
+
+
+def _command(text: str) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(_filled(text)))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no command line: {error}") from None
+    if not words or not words[0]:
+        raise argparse.ArgumentTypeError(f"{text!r} names no command")
+    return words
+
+
+def _url(text: str) -> str:
+    try:
+        urlsplit(_filled(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"is no address: {error}") from None
+    return text.rstrip("/")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say it, with the nearest right option of one that is unknown."""
+        _, unknown, words = message.partition("unrecognized arguments: ")
+        word = words.split()[0].partition("=")[0] if words.split() else ""
+        known = self._option_string_actions if word.startswith("-") else ["inspect"]
+        hint = nearest(word, known) if unknown else "see --help"
+        line = " ".join(f"{self.prog}: {message}; {hint}".splitlines())
+        self.exit(USAGE, f"{line}\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="collect",
+        description="Run benchmark arms on vLLM servers and keep what happened as raw files, for "
+        "`analyze`. Interrupted, the same command goes on where it ended.",
+        epilog="`collect inspect DATASET` shows the lengths of a dataset. Exit codes: 0 fine; 1 a "
+        "run failed or was not made; 2 usage, input or something that is missing here.",
+    )
+    add = parser.add_argument
+    add(
+        "--study",
+        type=_filled,
+        metavar="NAME|FILE",
+        help=f"study to run (default: {DEFAULT_STUDY})",
+    )
+    add("--arm", action="append", default=[], metavar="NAME", help="this arm; may be repeated")
+    add("--workload", action="append", default=[], metavar="NAME", help="this workload; likewise")
+    add(
+        "--concurrency",
+        action="append",
+        type=_count(MOST_CONCURRENCY),
+        default=[],
+        metavar="N",
+        help="this many requests in flight; likewise, also loads the study does not list",
+    )
+    add(
+        "--repeats",
+        type=_count(MOST_REPEATS),
+        metavar="N",
+        help="repeats of each run (default: the study's)",
+    )
+    add(
+        "--prompts",
+        type=_count(MOST_PROMPTS),
+        metavar="N",
+        help="prompts of each run (default: the study's)",
+    )
+    add(
+        "--results",
+        type=_filled,
+        default="results",
+        metavar="DIR",
+        help="results folder (default: results)",
+    )
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--check", action="store_true", help="ask all that can fail; run nothing")
+    what.add_argument("--dry-run", action="store_true", help="print every command; run nothing")
+    what.add_argument("--list", action="store_true", help="show the studies; run nothing")
+    add(
+        "--base-url",
+        type=_url,
+        metavar="URL",
+        help="drive a server that somebody else runs",
+    )
+    add("--gpus", type=_indices, default=(), metavar="0,1", help="GPUs to use (default: all)")
+    add("--port", type=_count(65535), metavar="N", help="first port to use (default: free ones)")
+    add("--vllm", type=_command, default=(), metavar="CMD", help="the command that is vllm")
+    add(
+        "--router", type=_command, default=(), metavar="CMD", help="the command that is vllm-router"
+    )
+    add(
+        "--model",
+        action="append",
+        type=_pair,
+        default=[],
+        metavar="NAME=DIR",
+        help="folder of a model that a study names; may be repeated",
+    )
+    add(
+        "--dataset",
+        action="append",
+        type=_pair,
+        default=[],
+        metavar="NAME=FILE",
+        help="file of a workload's dataset; may be repeated",
+    )
+    add(
+        "--random-weights",
+        action="store_true",
+        help="serve the models' shapes with random weights: timings are real, texts are not",
+    )
+    add(
+        "--client",
+        choices=("forked", "process"),
+        default="forked",
+        help="pay the client's imports once, or for each run (default: forked)",
+    )
+    add(
+        "--upload",
+        type=_url,
+        metavar="URL",
+        help="copy runs there after each arm (fsspec)",
+    )
+    add(
+        "--deadline",
+        type=_seconds,
+        metavar="S",
+        help="begin no run that would end later than this",
+    )
+    add(
+        "--ready-timeout",
+        type=_seconds,
+        default=READY_SECONDS,
+        metavar="S",
+        help=argparse.SUPPRESS,
+    )
+    add("--keep-texts", action="store_true", help="keep generated texts of random weights, too")
+    return parser
+
+
+def _inspect_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="collect inspect",
+        description="Show the lengths of a dataset's prompts and answers in tokens, and what they "
+        "point to.",
+    )
+    add = parser.add_argument
+    add("dataset", type=_filled, metavar="DATASET", help="ShareGPT JSON or custom JSONL")
+    add("--model", type=_filled, required=True, metavar="DIR", help="model whose tokenizer counts")
+    add(
+        "--num-prompts",
+        type=_count(MOST_PROMPTS),
+        default=100,
+        metavar="N",
+        help="prompts (default: 100)",
+    )
+    add(
+        "--seed",
+        type=_count(2**48, least=0),
+        default=42,
+        metavar="N",
+        help="of the sample (default: 42)",
+    )
+    add("--max-model-len", type=_count(10**12), metavar="N", help="what this would reject")
+    add(
+        "--save-samples",
+        type=_filled,
+        metavar="FILE",
+        help="write the drawn prompts and their lengths, as JSON lines",
+    )
+    add(
+        "--vllm",
+        type=_command,
+        default=(),
+        metavar="CMD",
+        help="the vllm whose tokenizers may be used",
+    )
+    return parser
