@@ -8,6 +8,7 @@ what is told here is what will be sent.
 from __future__ import annotations
 
 import random
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ Count = Callable[[Sequence[str]], list[int]]
 SHORTEST, LONGEST_PROMPT, LONGEST = 4, 1024, 2048
 """Tokens: a ShareGPT pair outside of these is passed over by the client."""
 _BATCH = 256
+_MOST_BYTES = 8 << 30
 _MOST_TOKENS = 100_000_000
 
 
@@ -73,6 +75,8 @@ def load(path: Path) -> tuple[Pair, ...] | Problem:
     """All pairs of a file, in its order; a conversation of one turn is none."""
     what = f"dataset {path.name}"
     try:
+        if problem := _no_file(path):
+            return problem
         if path.suffix == ".jsonl":
             found = tuple(_lines(path))
             return found or Problem(what, "holds no prompt", "a prompt a line")
@@ -169,9 +173,28 @@ def _valid(request: Request, any_output: bool) -> bool:
     )
 
 
+def _no_file(path: Path) -> Problem | None:
+    """Why a path cannot be read to its end: a device or a pipe has none."""
+    told = path.stat()
+    if not stat.S_ISREG(told.st_mode):
+        return Problem(
+            f"dataset {path.name}", f"is no file: {path}", todo="name its file: --dataset NAME=PATH"
+        )
+    if told.st_size > _MOST_BYTES:
+        return Problem(
+            f"dataset {path.name}",
+            f"has {told.st_size:,} bytes",
+            f"{_MOST_BYTES:,} at most",
+            "take a part of it",
+        )
+    return None
+
+
 def quick_look(path: Path) -> Problem | None:
     """Whether a file is there and can be read, without reading all of it."""
     try:
+        if problem := _no_file(path):
+            return problem
         with path.open("rb") as file:
             head = file.read(4096).lstrip()
     except OSError as error:

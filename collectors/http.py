@@ -10,6 +10,8 @@ import urllib.request
 from typing import Any
 
 # A proxy of the environment must not come between: these addresses are of this host.
+_MOST_BYTES = 64 << 20
+"""Of an answer: the counters of a server are some 100 kB."""
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -26,7 +28,7 @@ def get_json(url: str, seconds: float = 5) -> Any:
     """The JSON at an address; None where there is none."""
     try:
         return json.loads(get(url, seconds))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 
@@ -43,7 +45,7 @@ def post(url: str, seconds: float = 60) -> None:
 def _sent(request: str | urllib.request.Request, seconds: float) -> bytes:
     try:
         with _OPENER.open(request, timeout=seconds) as answer:
-            return bytes(answer.read())
+            return bytes(answer.read(_MOST_BYTES))
     except (http.client.HTTPException, ValueError) as error:
         # No address, another protocol, or an answer that was cut off: no kind of OSError.
         raise OSError(f"{type(error).__name__} {error}") from None

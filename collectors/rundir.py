@@ -59,7 +59,7 @@ def read_record(folder: Path) -> dict[str, Any] | None:
     """A folder's run.json; None where there is none that can be read."""
     try:
         record = json.loads((folder / RECORD).read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
 

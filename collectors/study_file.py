@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,21 +30,29 @@ def read_study(word: str) -> Study:
         BadInput: there is none, or something in it is wrong.
     """
     path = SHIPPED / f"{word}.toml"
-    if "/" in word or word.endswith(".toml") or not path.is_file():
+    if "/" in word or word.endswith(".toml") or not _is(path, Path.is_file):
         path = Path(word)
-        if word and path.is_dir():
+        if word and _is(path, Path.is_dir):
             raise BadInput(
                 Problem(f"study {word!r}", "is a folder", "a .toml file", f"see {word}/*.toml")
             )
-        if not path.is_file():
+        if not _is(path, Path.is_file):
             raise BadInput(
                 Problem(
-                    f"study {word!r}",
+                    f"study {word[:80]!r}",
                     "no such study ships and no such file is here",
                     todo=f"{nearest(word, shipped())}; a study of your own is a .toml file",
                 )
             )
     return parse_study(read_toml(path), path.name)
+
+
+def _is(path: Path, kind: Callable[[Path], bool]) -> bool:
+    try:
+        return kind(path)
+    except (OSError, ValueError):
+        # No name of a file: too long, or with a NUL.
+        return False
 
 
 def parse_study(table: Mapping[str, Any], file: str) -> Study:

@@ -80,6 +80,18 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         assert "--dataset NAME=PATH" in str(problem)
 
 
+def test_what_has_no_end_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    for path in (Path("/dev/zero"), tmp_path, tmp_path / "pipe.json"):
+        for problem in (datasets.load(path), datasets.quick_look(path)):
+            assert isinstance(problem, Problem)
+            assert "is no file" in str(problem)
+    sparse = tmp_path / "s.json"
+    with sparse.open("wb") as file:
+        file.truncate(9 << 30)
+    assert "9,663,676,416 bytes" in str(datasets.load(sparse))
+
+
 def test_the_filter_is_the_clients() -> None:
     kept = [(4, 4), (1024, 1024), (1024, 4)]
     out = [(3, 50), (50, 3), (1025, 4), (1000, 1049)]

@@ -134,7 +134,7 @@ def test_replicas_with_a_fixed_room_start_at_once(tmp_path: Path) -> None:
 
 
 def test_gpus_are_dealt_out_to_replicas(tmp_path: Path) -> None:
-    made = starter(tmp_path, {"replicas": 2, "router": "direct", "gpus": 2})
+    made = starter(tmp_path, {"replicas": 2, "router": "direct", "gpus": 2, "flags": ["-tp", "2"]})
     asked: list[int] = []
 
     def extra(replica: int) -> Extra:

@@ -42,6 +42,7 @@ def test_a_file_hides_no_study_that_ships(tmp_path: Path, monkeypatch: pytest.Mo
         ("zzz", ", quantization; a study of your own is a .toml file"),
         ("./none.toml", "no such file is here"),
         ("", "no such study ships"),
+        ("x" * 5000, "no such study ships"),
         (".", "is a folder; needed: a .toml file"),
         ("a\0b", "no such study ships"),
     ],
