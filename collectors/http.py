@@ -10,8 +10,6 @@ import urllib.request
 from typing import Any
 
 # A proxy of the environment must not come between: these addresses are of this host.
-_MOST_BYTES = 64 << 20
-"""Of an answer: the counters of a server are some 100 kB."""
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -45,7 +43,7 @@ def post(url: str, seconds: float = 60) -> None:
 def _sent(request: str | urllib.request.Request, seconds: float) -> bytes:
     try:
         with _OPENER.open(request, timeout=seconds) as answer:
-            return bytes(answer.read(_MOST_BYTES))
+            return bytes(answer.read())
     except (http.client.HTTPException, ValueError) as error:
         # No address, another protocol, or an answer that was cut off: no kind of OSError.
         raise OSError(f"{type(error).__name__} {error}") from None
