@@ -17,7 +17,7 @@ from types import FrameType
 
 from collectors import installed, listing, mask, record, wanted
 from collectors.cache import write_models
-from collectors.campaign import Campaign, Settings
+from collectors.campaign import Campaign
 from collectors.client import Start, Worker, own_process
 from collectors.errors import CollectError
 from collectors.host import Host, vllm_command
@@ -26,7 +26,7 @@ from collectors.process import kill_all
 from collectors.progress import Progress, clock
 from collectors.record import Identity
 from collectors.schedule import Plan
-from collectors.study import Study
+from collectors.settings import Settings
 from collectors.study_file import read_study
 
 FINE, INCOMPLETE = 0, 1
@@ -94,7 +94,7 @@ def _checked(options: argparse.Namespace, words: Sequence[str], made: Plan, host
     mark = str((host.results / made.study.name).resolve())
     began = time.monotonic()
     _heed_signals()
-    start, worker = _client(options, host, made.study, mark)
+    start, worker = _client(options, host, made, mark)
     try:
         settings = Settings(
             start,
@@ -103,6 +103,7 @@ def _checked(options: argparse.Namespace, words: Sequence[str], made: Plan, host
             keep_texts=options.keep_texts,
             base_url=options.base_url,
             gpus=options.gpus or hardware.indices(gpus),
+            profiler_flag=found.profiler_flag,
         )
         campaign = Campaign(made, host, identity, settings, progress)
         told = campaign.run()
@@ -115,15 +116,15 @@ def _checked(options: argparse.Namespace, words: Sequence[str], made: Plan, host
 
 
 def _client(
-    options: argparse.Namespace, host: Host, study: Study, mark: str
+    options: argparse.Namespace, host: Host, made: Plan, mark: str
 ) -> tuple[Start, Worker | None]:
     """How clients are started: forks of one process where that can be had."""
     python = installed.interpreter(host.vllm)
-    if options.client == "process" or not python:
+    if options.client == "process" or not python or made.profiled:
         return own_process(mark), None
-    log = host.results / study.name / ".client.log"
+    log = host.results / made.study.name / ".client.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    worker = Worker(python, mark, log, study.servers.env)
+    worker = Worker(python, mark, log, made.study.servers.env)
     return worker.start, worker
 
 

@@ -17,8 +17,9 @@ from collectors import commands, cut, plugin_path, scrape, stat_logger
 from collectors.gpu_sampler import GpuSampler
 from collectors.schedule import Job
 from collectors.scrape import Scraper
-from collectors.server import Extra, Fleet
+from collectors.server import Fleet
 from collectors.spans import SpanReceiver
+from collectors.starting import Extra
 from collectors.study import Arm, Study
 
 FLUSHED = 2 * stat_logger.FLUSH_SECONDS

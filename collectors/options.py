@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 from urllib.parse import urlsplit
 
-from collectors.server import READY_SECONDS
-from collectors.study import MOST_CONCURRENCY, MOST_PROMPTS, MOST_REPEATS
+from collectors.starting import READY_SECONDS
+from collectors.study import MOST_BATCH, MOST_CONCURRENCY, MOST_PROMPTS, MOST_REPEATS
 from collectors.tables import nearest
 
 USAGE = 2
@@ -74,6 +74,10 @@ def _count(most: int, least: int = 1) -> Callable[[str], int]:
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is no number of {least} or more")
 
     return read
+
+
+def _batches(text: str) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(map(_count(MOST_BATCH), text.split(","))))
 
 
 def _seconds(text: str) -> float:
@@ -140,7 +144,7 @@ def _parser() -> argparse.ArgumentParser:
         type=_count(MOST_CONCURRENCY),
         default=[],
         metavar="N",
-        help="this many requests in flight; likewise, also loads the study does not list",
+        help="this many requests in flight; likewise, also loads that no workload lists",
     )
     add(
         "--repeats",
@@ -165,6 +169,15 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--check", action="store_true", help="ask all that can fail; run nothing")
     what.add_argument("--dry-run", action="store_true", help="print every command; run nothing")
     what.add_argument("--list", action="store_true", help="show the studies; run nothing")
+    add(
+        "--profile",
+        type=_batches,
+        nargs="?",
+        const=(),
+        metavar="1,10",
+        help="instead of runs, a torch-profiler capture of decode steps at so many requests in "
+        "flight, on servers that are not timed (default: the arms' key profile)",
+    )
     add(
         "--base-url",
         type=_url,

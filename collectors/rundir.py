@@ -12,7 +12,6 @@ import gzip
 import hashlib
 import json
 import os
-import shutil
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -191,13 +190,6 @@ def locked(folder: Path) -> Iterator[None]:
                 )
             ) from None
         yield
-
-
-def free_bytes(folder: Path) -> int:
-    """Free space where a folder is or will be."""
-    while not folder.exists():
-        folder = folder.parent
-    return shutil.disk_usage(folder).free
 
 
 def _sync(folder: Path) -> None:

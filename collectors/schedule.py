@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -46,10 +46,14 @@ class Job:
     seed: int
     """Of the prompts: the same for every arm, another for each repeat."""
     clients: int = 1
+    profiled: bool = False
+    """Whether steps are recorded by a profiler, at so many requests in flight."""
 
     @property
     def name(self) -> str:
         """Folder of the run below its arm's."""
+        if self.profiled:
+            return f"{self.workload}-b{self.concurrency}"
         return f"{self.workload}-c{self.concurrency}-r{self.repeat}"
 
     @property
@@ -84,6 +88,11 @@ class Plan:
         return tuple(job for session in self.sessions for job in session.jobs)
 
     @property
+    def profiled(self) -> bool:
+        """Whether its runs are captures of a profiler."""
+        return any(job.profiled for session in self.sessions for job in session.jobs)
+
+    @property
     def arms(self) -> tuple[Arm, ...]:
         """The arms that are run, in the study's order."""
         used = {name for session in self.sessions for name in session.arms}
@@ -99,7 +108,7 @@ class Plan:
 def plan(study: Study, wanted: Selection = Selection()) -> Plan:
     """The runs of a study, in order.
 
-    A load that the study does not list is run with the number of prompts of the listed load
+    A load that no workload asked for lists is run with the number of prompts of the listed load
     nearest to it, no fewer than four times the requests in flight.
 
     Raises:
@@ -109,8 +118,9 @@ def plan(study: Study, wanted: Selection = Selection()) -> Plan:
     workloads = _named(wanted.workloads, study.workloads, "workload", study.name)
     jobs: list[Job] = []
     notes: dict[str, None] = dict.fromkeys(_unmeasured(study, arms))
+    listed = {load.concurrency for workload in workloads for load in workload.loads}
     for workload in workloads:
-        for load in _loads(workload, wanted):
+        for load in _loads(workload, wanted, listed):
             for arm in arms:
                 if load.arms and arm.name not in load.arms:
                     continue
@@ -140,14 +150,16 @@ def _named(names: Sequence[str], known: Mapping[str, T], what: str, study: str) 
     return [item for name, item in known.items() if not names or name in names]
 
 
-def _loads(workload: Workload, wanted: Selection) -> list[Load]:
+def _loads(workload: Workload, wanted: Selection, listed: Collection[int]) -> list[Load]:
+    """The loads asked for: one that some workload lists is that one's alone."""
     if not wanted.concurrency:
         return list(workload.loads)
     found = []
     for concurrency in dict.fromkeys(wanted.concurrency):
         same = [load for load in workload.loads if load.concurrency == concurrency]
         near = min(workload.loads, key=lambda load: abs(load.concurrency - concurrency))
-        found += same or [Load(concurrency, max(near.prompts, 4 * concurrency))]
+        new = Load(concurrency, max(near.prompts, 4 * concurrency))
+        found += same or ([] if concurrency in listed else [new])
     return found
 
 

@@ -14,7 +14,7 @@ DIRECT = "direct"
 
 MOST_REPEATS, MOST_GPUS, MOST_LISTED = 1000, 64, 1000
 MOST_CONCURRENCY, MOST_PROMPTS = 100_000, 1_000_000
-MOST_RUNS = 10_000
+MOST_RUNS, MOST_BATCH = 10_000, 4096
 """More is a slip of a finger: of repeats and starts, of GPUs and replicas of an arm, of arms,
 workloads and loads; of requests in flight and prompts; of runs of a plan."""
 
@@ -89,6 +89,8 @@ class Arm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether anything watches the servers while they are driven."""
     spans: bool = False
     """Whether OTLP spans are received as well: one for each request, which the server exports."""
+    profile: tuple[int, ...] = ()
+    """Requests that decode at once, for each capture of `collect --profile`."""
     about: str = ""
 
 

@@ -12,6 +12,7 @@ from collectors.flags import values
 from collectors.study import (
     DIRECT,
     FIXES_KV,
+    MOST_BATCH,
     MOST_CONCURRENCY,
     MOST_GPUS,
     MOST_LISTED,
@@ -162,6 +163,7 @@ def _counts(study: Study, file: str) -> Iterator[Problem]:
     for arm in study.arm:
         at = f"{file}, arm {arm.name!r}"
         counts += [(at, "gpus", arm.gpus, MOST_GPUS), (at, "replicas", arm.replicas, MOST_GPUS)]
+        counts += [(at, "profile", batch, MOST_BATCH) for batch in arm.profile]
     for workload in study.workload:
         at = f"{file}, workload {workload.name!r}"
         if len(workload.loads) > MOST_LISTED:

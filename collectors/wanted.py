@@ -8,6 +8,7 @@ from pathlib import Path
 
 from collectors import mask
 from collectors.cache import made_models
+from collectors.captures import captures
 from collectors.errors import BadInput, Problem
 from collectors.host import Host, router_command, vllm_command
 from collectors.http import get_json
@@ -52,22 +53,40 @@ def runs(one: Study, options: argparse.Namespace) -> Plan:
     Raises:
         BadInput: an arm or workload that the study has not, or no run at all.
     """
-    arms = tuple(options.arm or (["server"] if options.base_url else []))
-    made = plan(
-        one,
-        Selection(
-            arms,
-            tuple(options.workload),
-            tuple(options.concurrency),
-            options.repeats,
-            options.prompts,
-        ),
+    wanted = Selection(
+        tuple(options.arm or (["server"] if options.base_url else [])),
+        tuple(options.workload),
+        tuple(options.concurrency),
+        options.repeats,
+        options.prompts,
     )
+    if options.profile is not None:
+        _alone(wanted, options.base_url)
+        return captures(one, wanted, options.profile)
+    made = plan(one, wanted)
     if not made.jobs:
         raise BadInput(
             Problem(f"study {one.name!r}", "has no run of what is asked for", todo="see --list")
         )
     return made
+
+
+def _alone(wanted: Selection, base_url: str) -> None:
+    """Captures have no workload of a study, and servers of their own."""
+    given = {
+        "--workload": wanted.workloads,
+        "--concurrency": wanted.concurrency,
+        "--repeats": wanted.repeats,
+        "--prompts": wanted.prompts,
+        "--base-url": base_url,
+    }
+    found = [
+        Problem(flag, "means nothing with --profile", todo="drop one of them")
+        for flag, value in given.items()
+        if value
+    ]
+    if found:
+        raise BadInput(*found)
 
 
 def host(options: argparse.Namespace, made: Plan) -> Host:

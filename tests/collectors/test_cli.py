@@ -286,7 +286,8 @@ def test_clients_are_forked_where_the_interpreter_is_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = SimpleNamespace(vllm=(sys.executable, "-m", "vllm"), results=tmp_path)
-    one = SimpleNamespace(name="s", servers=SimpleNamespace(env=vllm(tmp_path)))
+    servers = SimpleNamespace(name="s", servers=SimpleNamespace(env=vllm(tmp_path)))
+    one = SimpleNamespace(study=servers, profiled=False)
     for choice, kind in (("forked", Worker), ("process", type(None))):
         options = SimpleNamespace(client=choice)
         start, worker = cli._client(options, host, one, "m")  # type: ignore[arg-type]

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from collectors import listing
-from collectors.campaign import Summary
 from collectors.host import Host
 from collectors.schedule import Selection, plan
 from collectors.study_file import parse_study, read_study, shipped
+from collectors.summary import Summary
 from tests.collectors.campaigns import arm, study
 
 GOLDEN = Path(__file__).parents[1] / "golden"

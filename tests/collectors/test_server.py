@@ -16,7 +16,8 @@ import pytest
 from collectors.errors import ServerFailed
 from collectors.host import Host
 from collectors.http import answers
-from collectors.server import Cancelled, Extra, Fleet, Starter, at_once, somebody_elses
+from collectors.server import Fleet, somebody_elses
+from collectors.starting import Cancelled, Extra, Starter, at_once
 from collectors.study_file import parse_study
 from tests.collectors.campaigns import STAND_IN, WAIT, arm, kept_for, port, study, until
 
