@@ -199,14 +199,22 @@ def _repeats(
 
 
 def _unmeasured(study: Study, arms: Sequence[Arm]) -> Iterable[str]:
-    """Arms whose own flags switch off what they are measured by."""
+    """Arms whose flags switch off what they are measured by."""
     for arm in arms:
         said = [plain(flag.said) for flag in given((*study.servers.flags, *arm.flags))[1]]
-        if any("--disable-log-stats".startswith(flag) and len(flag) > 11 for flag in said):
+        if not any("--disable-log-stats".startswith(flag) and len(flag) > 11 for flag in said):
+            continue
+        if arm.telemetry:
+            # vLLM takes a stat logger that is there for a wish for statistics.
             yield (
-                f"arm {arm.name!r}: --disable-log-stats switches its servers' counters off: no "
-                "steps, no times of requests, no queue; its waiting cannot be measured, only "
-                "guessed from the client's side. Leave it out to measure it"
+                f"arm {arm.name!r}: --disable-log-stats is undone by what records its steps: its "
+                "servers count, and are measured as if the flag were not there; drop it"
+            )
+        else:
+            yield (
+                f"arm {arm.name!r}: --disable-log-stats without telemetry leaves no counter of its "
+                "servers: no queue, no preemptions, no KV use; its waiting can only be reckoned "
+                "from the client's side"
             )
 
 

@@ -141,7 +141,7 @@ def test_what_switches_the_evidence_off_is_told(tmp_path: Path, capsys: Capture)
     file = file.rename(tmp_path / "m.toml")
     code, out, _ = run("--study", file, "--dry-run", capsys=capsys)
     assert code == 0
-    assert out.startswith("# arm 'a': --disable-log-stats switches its servers' counters off")
+    assert out.startswith("# arm 'a': --disable-log-stats is undone by what records its steps")
 
 
 def test_every_problem_of_a_study_is_a_line(tmp_path: Path, capsys: Capture) -> None:
