@@ -9,16 +9,16 @@ from pathlib import Path
 from collectors import profiling, rundir, uploading
 from collectors.errors import BadInput, CollectError, Problem, ServerFailed
 from collectors.host import Host
-from collectors.profiling import Profiler
+from collectors.profiler import Profiler
 from collectors.progress import Progress, clock
 from collectors.record import Identity, definition
 from collectors.run import Made, make
 from collectors.schedule import Job, Plan, Session
 from collectors.sessions import Arms, Up
 from collectors.settings import Settings
-from collectors.starting import at_once
 from collectors.strays import end_strays
 from collectors.summary import Summary
+from collectors.threads import at_once
 
 
 class OutOfTime(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from collectors import commands, mask, profiling
+from collectors import commands, mask, profiler
 from collectors.captures import PROMPT, STEPS
 from collectors.host import Host
 from collectors.schedule import Plan
@@ -45,7 +45,7 @@ def dry_run(plan: Plan, host: Host, gpus: tuple[int, ...]) -> Iterator[str]:
             stem = (
                 host.results / plan.study.name / name / ".servers" / f"p{session.start}.1-profile"
             )
-            more = profiling.told(stem, by_flag=True).flags if plan.profiled else ()
+            more = profiler.told(stem, by_flag=True).flags if plan.profiled else ()
             lines, ports[name] = _servers(plan.study, host, arm, port, gpus, more)
             port += arm.replicas + 2
             yield from lines

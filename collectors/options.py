@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import math
-import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
-from urllib.parse import urlsplit
 
+from collectors import option_types
 from collectors.starting import READY_SECONDS
-from collectors.study import MOST_BATCH, MOST_CONCURRENCY, MOST_PROMPTS, MOST_REPEATS
+from collectors.study import MOST_CONCURRENCY, MOST_PROMPTS, MOST_REPEATS
 from collectors.tables import nearest
 
 USAGE = 2
@@ -42,72 +40,6 @@ def _read(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Nam
     return parser.parse_args(words)
 
 
-def _filled(text: str) -> str:
-    if not text.strip():
-        raise argparse.ArgumentTypeError("is empty")
-    return text
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, path = text.partition("=")
-    if not (name and equals and path):
-        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=PATH")
-    return name, path
-
-
-def _indices(text: str) -> tuple[int, ...]:
-    words = text.split(",")
-    if not all(word.isdecimal() and word.isascii() and len(word) < 5 for word in words):
-        raise argparse.ArgumentTypeError(f"{text!r} is no list such as 0,1")
-    found = tuple(map(int, words))
-    if len(set(found)) < len(found):
-        raise argparse.ArgumentTypeError(f"{text!r} names a GPU twice")
-    return found
-
-
-def _count(most: int, least: int = 1) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        if text.isdecimal() and text.isascii() and len(text) < 16 and least <= int(text) <= most:
-            return int(text)
-        if text.isdecimal() and text.strip("0"):
-            raise argparse.ArgumentTypeError(f"{text[:40]!r} is more than {most:,}")
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no number of {least} or more")
-
-    return read
-
-
-def _batches(text: str) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(map(_count(MOST_BATCH), text.split(","))))
-
-
-def _seconds(text: str) -> float:
-    try:
-        found = float(text)
-    except ValueError:
-        found = math.nan
-    if not 0 <= found < math.inf:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no number of seconds")
-    return found
-
-
-def _command(text: str) -> tuple[str, ...]:
-    try:
-        words = tuple(shlex.split(_filled(text)))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no command line: {error}") from None
-    if not words or not words[0]:
-        raise argparse.ArgumentTypeError(f"{text!r} names no command")
-    return words
-
-
-def _url(text: str) -> str:
-    try:
-        urlsplit(_filled(text))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"is no address: {error}") from None
-    return text.rstrip("/")
-
-
 class _Parser(argparse.ArgumentParser):
     """Tells what is wrong in one line."""
 
@@ -132,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add(
         "--study",
-        type=_filled,
+        type=option_types.filled,
         metavar="NAME|FILE",
         help=f"study to run (default: {DEFAULT_STUDY})",
     )
@@ -141,26 +73,26 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--concurrency",
         action="append",
-        type=_count(MOST_CONCURRENCY),
+        type=option_types.count(MOST_CONCURRENCY),
         default=[],
         metavar="N",
         help="this many requests in flight; likewise, also loads that no workload lists",
     )
     add(
         "--repeats",
-        type=_count(MOST_REPEATS),
+        type=option_types.count(MOST_REPEATS),
         metavar="N",
         help="repeats of each run (default: the study's)",
     )
     add(
         "--prompts",
-        type=_count(MOST_PROMPTS),
+        type=option_types.count(MOST_PROMPTS),
         metavar="N",
         help="prompts of each run (default: the study's)",
     )
     add(
         "--results",
-        type=_filled,
+        type=option_types.filled,
         default="results",
         metavar="DIR",
         help="results folder (default: results)",
@@ -171,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--list", action="store_true", help="show the studies; run nothing")
     add(
         "--profile",
-        type=_batches,
+        type=option_types.batches,
         nargs="?",
         const=(),
         metavar="1,10",
@@ -180,20 +112,41 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--base-url",
-        type=_url,
+        type=option_types.url,
         metavar="URL",
         help="drive a server that somebody else runs",
     )
-    add("--gpus", type=_indices, default=(), metavar="0,1", help="GPUs to use (default: all)")
-    add("--port", type=_count(65535), metavar="N", help="first port to use (default: free ones)")
-    add("--vllm", type=_command, default=(), metavar="CMD", help="the command that is vllm")
     add(
-        "--router", type=_command, default=(), metavar="CMD", help="the command that is vllm-router"
+        "--gpus",
+        type=option_types.indices,
+        default=(),
+        metavar="0,1",
+        help="GPUs to use (default: all)",
+    )
+    add(
+        "--port",
+        type=option_types.count(65535),
+        metavar="N",
+        help="first port to use (default: free ones)",
+    )
+    add(
+        "--vllm",
+        type=option_types.command,
+        default=(),
+        metavar="CMD",
+        help="the command that is vllm",
+    )
+    add(
+        "--router",
+        type=option_types.command,
+        default=(),
+        metavar="CMD",
+        help="the command that is vllm-router",
     )
     add(
         "--model",
         action="append",
-        type=_pair,
+        type=option_types.pair,
         default=[],
         metavar="NAME=DIR",
         help="folder of a model that a study names; may be repeated",
@@ -201,7 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--dataset",
         action="append",
-        type=_pair,
+        type=option_types.pair,
         default=[],
         metavar="NAME=FILE",
         help="file of a workload's dataset; may be repeated",
@@ -219,19 +172,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--upload",
-        type=_url,
+        type=option_types.url,
         metavar="URL",
         help="copy runs there after each arm (fsspec)",
     )
     add(
         "--deadline",
-        type=_seconds,
+        type=option_types.seconds,
         metavar="S",
         help="begin no run that would end later than this",
     )
     add(
         "--ready-timeout",
-        type=_seconds,
+        type=option_types.seconds,
         default=READY_SECONDS,
         metavar="S",
         help=argparse.SUPPRESS,
@@ -247,32 +200,45 @@ def _inspect_parser() -> argparse.ArgumentParser:
         "point to.",
     )
     add = parser.add_argument
-    add("dataset", type=_filled, metavar="DATASET", help="ShareGPT JSON or custom JSONL")
-    add("--model", type=_filled, required=True, metavar="DIR", help="model whose tokenizer counts")
+    add(
+        "dataset", type=option_types.filled, metavar="DATASET", help="ShareGPT JSON or custom JSONL"
+    )
+    add(
+        "--model",
+        type=option_types.filled,
+        required=True,
+        metavar="DIR",
+        help="model whose tokenizer counts",
+    )
     add(
         "--num-prompts",
-        type=_count(MOST_PROMPTS),
+        type=option_types.count(MOST_PROMPTS),
         default=100,
         metavar="N",
         help="prompts (default: 100)",
     )
     add(
         "--seed",
-        type=_count(2**48, least=0),
+        type=option_types.count(2**48, least=0),
         default=42,
         metavar="N",
         help="of the sample (default: 42)",
     )
-    add("--max-model-len", type=_count(10**12), metavar="N", help="what this would reject")
+    add(
+        "--max-model-len",
+        type=option_types.count(10**12),
+        metavar="N",
+        help="what this would reject",
+    )
     add(
         "--save-samples",
-        type=_filled,
+        type=option_types.filled,
         metavar="FILE",
         help="write the drawn prompts and their lengths, as JSON lines",
     )
     add(
         "--vllm",
-        type=_command,
+        type=option_types.command,
         default=(),
         metavar="CMD",
         help="the vllm whose tokenizers may be used",

@@ -22,7 +22,7 @@ from collectors import (
     installed,
     model_check,
     placement,
-    profiling,
+    profiler,
     storage,
 )
 from collectors.errors import Problem
@@ -114,7 +114,7 @@ def check(
         reckoned,
         {**versions, "python": platform.python_version()},
         gpus,
-        help_texts.SERVE not in known or profiling.FLAG in known[help_texts.SERVE].flags,
+        help_texts.SERVE not in known or profiler.FLAG in known[help_texts.SERVE].flags,
     )
 
 

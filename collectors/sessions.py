@@ -8,7 +8,7 @@ from pathlib import Path
 
 from collectors.evidence import Watcher
 from collectors.host import Host
-from collectors.profiling import Profiler
+from collectors.profiler import Profiler
 from collectors.schedule import Plan, Session
 from collectors.server import Fleet, somebody_elses
 from collectors.settings import Settings

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
 
 from collectors import commands, kv, ports
 from collectors.commands import ADDRESS, Command
@@ -18,6 +16,7 @@ from collectors.http import answers
 from collectors.process import Process
 from collectors.server import Engine, Fleet, died
 from collectors.study import DIRECT, Arm, Study, fixes_kv
+from collectors.threads import at_once
 
 READY_SECONDS = 1800.0
 """A first start may download weights and compile kernels."""
@@ -27,7 +26,6 @@ FIRST_PORT = 18100
 
 _POLL = 0.25
 
-T = TypeVar("T")
 Tell = Callable[[str], None]
 
 
@@ -238,28 +236,3 @@ class Starter:
                 Problem(f"arm {arm.name!r}", f"replicas still differ in KV: {sorted(now)} tokens")
             )
         return engines
-
-
-def at_once(
-    work: Callable[[T], None], items: Iterable[T], most: int, cancel: Callable[[], None]
-) -> None:
-    """Do the work for all items, at most so many at a time.
-
-    A failure leaves the others alone; an interruption cancels them.
-
-    Raises:
-        Whatever the first failure raised, when no work goes on any more.
-    """
-    waiting: list[Future[None]] = []
-    with ThreadPoolExecutor(max(most, 1)) as pool:
-        try:
-            # An interruption while a thread starts leaves it without anybody who waits for it.
-            waiting.extend(pool.submit(work, item) for item in items)
-            wait(waiting)
-        except BaseException:
-            for one in waiting:
-                one.cancel()
-            cancel()
-            raise
-    for one in waiting:
-        one.result()

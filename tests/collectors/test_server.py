@@ -17,8 +17,9 @@ from collectors.errors import ServerFailed
 from collectors.host import Host
 from collectors.http import answers
 from collectors.server import Fleet, somebody_elses
-from collectors.starting import Cancelled, Extra, Starter, at_once
+from collectors.starting import Cancelled, Extra, Starter
 from collectors.study_file import parse_study
+from collectors.threads import at_once
 from tests.collectors.campaigns import STAND_IN, WAIT, arm, kept_for, port, study, until
 
 
