@@ -55,7 +55,7 @@ def dry_run(plan: Plan, host: Host, gpus: tuple[int, ...]) -> Iterator[str]:
             fronts = ports[job.arm]
             if job.profiled:
                 yield (
-                    f"# {job.concurrency} requests of {PROMPT} tokens decode; POST "
+                    f"# requests of {PROMPT} tokens decode, {job.concurrency} at once; POST "
                     f"{fronts[0]}/start_profile; {STEPS} steps; POST {fronts[0]}/stop_profile"
                 )
                 continue

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from collectors import listing
+from collectors.captures import captures
 from collectors.host import Host
 from collectors.schedule import Selection, plan
 from collectors.study_file import parse_study, read_study, shipped
@@ -157,3 +158,17 @@ def test_all_studies() -> None:
 )
 def test_summaries(told: Summary, lines: list[str]) -> None:
     assert list(listing.summary(told)) == lines
+
+
+def test_a_dry_run_of_captures() -> None:
+    one = parse_study(study(arm(profile=[3])), "s.toml")
+    made = captures(one, Selection(), ())
+    start, server, run, steps = listing.dry_run(made, Host(("vllm",), port=9000), (0,))
+    assert start == "# start 1 of one"
+    assert '--profiler-config \'{"profiler": "torch"' in server
+    assert "one/.servers/p1.1-profile" in server
+    assert run == "# tried/one/profile-b3"
+    assert steps == (
+        "# requests of 256 tokens decode, 3 at once; POST http://127.0.0.1:9000/start_profile; 40 "
+        "steps; POST http://127.0.0.1:9000/stop_profile"
+    )
