@@ -83,6 +83,9 @@ def read(path: Path, file: str) -> list[Record]:
         if found["told"]:
             server = (found["server"] or ALONE.encode()).decode()
             at, scrape = _number(found["at"]), scrape + 1
+            if scrape > _MOST_ROWS:
+                trouble = trouble or f"more than {_MOST_ROWS:,} scrapes"
+                break
             if not math.isfinite(at):
                 return [Skipped(file, "a scrape has no time; collect again")]
             if found["told"] == b"scrape_failed":
