@@ -1,9 +1,10 @@
 """What a run asked of its GPUs: utilisation, power, energy a token, clocks and why they fell.
 
 Utilisation as NVML and nvidia-smi tell it is the share of a window of up to a second in which some
-kernel ran. One kernel on one of 132 multiprocessors makes it 100 %, so it says whether the GPU was
-ever idle and nothing of how full it was. At or above 97 % the GPU hardly ever waited for the host;
-well below, under load, it did: the host was the limit.
+kernel ran. One kernel on one of 132 multiprocessors makes it 100 %, and pauses of microseconds
+between kernels do not show: on an H200 it was 99.9 % where a profiler's trace has 87 % of a step
+busy. So at or above 97 % the GPU had no long pauses, and no more can be said; well below, under
+load, it waited for the host.
 
 Energy is the integral of power over samples (trapezoids). Between two samples power may have been
 that of either, which gives the interval: the sum of the lesser and that of the greater of each
@@ -22,7 +23,7 @@ from analysis.model import Floats, GpuSamples, Run, Source
 from analysis.token_times import Arrivals, arrivals
 
 FULL = 0.97
-"""Utilisation from which on a GPU is reckoned never idle."""
+"""Utilisation from which on a GPU is reckoned to have had no long pauses."""
 FELL = 0.95
 """Share of its own greatest clock below which a GPU ran slower than it can."""
 LEAST = 4
@@ -74,7 +75,7 @@ class GpuUse:
     memory_used: float
     """The most that one GPU held, bytes."""
     clock: float
-    """Mean SM clock, MHz."""
+    """Mean SM clock while a GPU had work, MHz."""
     lowest_clock: float
     top_clock: float
     """The greatest that any sample of the run shows, MHz."""
@@ -105,11 +106,13 @@ def gpu_use(run: Run) -> GpuUse | None:
     energies = [_energy(one.clock, one.power, begin, end) for one in each]
     energy = _sum([one for one in energies if one is not None]) if None not in energies else None
     known = inside.utilisation[np.isfinite(inside.utilisation)]
+    # A GPU without work lowers its clock; where use is not told, it is taken for work.
+    work = part(inside, inside.utilisation != 0)
     ratios = [
-        _mean(inside.sm_clock[inside.gpu == gpu]) / _most(one.sm_clock)
+        _mean(work.sm_clock[work.gpu == gpu]) / _most(one.sm_clock)
         for gpu, one in zip(gpus, each, strict=True)
     ]
-    told = inside.throttle[inside.throttle >= 0]
+    told = work.throttle[work.throttle >= 0]
     return GpuUse(
         source=samples.source,
         gpus=len(gpus),
@@ -123,10 +126,10 @@ def gpu_use(run: Run) -> GpuUse | None:
         energy_per_token=_per(energy, tokens),
         counter=sum(_counter(one, begin, end) for one in each),
         memory_used=_most(inside.memory_used),
-        clock=_mean(inside.sm_clock),
-        lowest_clock=_least(inside.sm_clock),
+        clock=_mean(work.sm_clock),
+        lowest_clock=_least(work.sm_clock),
         top_clock=_most(samples.sm_clock),
-        slowest=float(np.min(ratios)),
+        slowest=_least(np.array(ratios)),
         temperature=_most(inside.temperature),
         pstates=tuple(sorted({int(p) for p in inside.pstate[np.isfinite(inside.pstate)]})),
         reasons=tuple(

@@ -190,19 +190,19 @@ def _gpu_row(cell: Cell, file: str, use: GpuUse) -> list[object]:
     place = PurePosixPath(file)
     stem = place.parent.name if place.name.startswith("bench") else place.name
     many = "" if use.gpus == 1 else f" ({use.gpus} GPUs)"
+    memory = show(use.memory_used, "B") if math.isfinite(use.memory_used) else ""
+    heat = _known(use.temperature, " °C") if math.isfinite(use.temperature) else ""
+    state = [memory, heat, *(f"P{state}" for state in use.pstates)]
     cells: list[object] = [
-        escape(f"{cell.workload}, {load}: {stem}"),
+        f"{cell.workload}, {load}: {stem}",
         f"{use.window}, {show(use.seconds, 's')}",
-        _share(use.utilisation),
-        _share(use.full),
-        _known(use.power, " W") + many,
+        f"{_share(use.utilisation)} ({_share(use.full)})",
+        _known(use.power, " W") + many + _by_counter(use),
         _energy(use),
-        f"{_known(use.clock, ' MHz')}, lowest {_known(use.lowest_clock, ' MHz')}",
-        _share(use.slowest),
+        f"{_known(use.clock, ' MHz')}, {_share(use.slowest)} of its greatest; lowest "
+        f"{_known(use.lowest_clock, ' MHz')}",
         _held(use),
-        show(use.memory_used, "B") if math.isfinite(use.memory_used) else "not told",
-        _known(use.temperature, " °C"),
-        ", ".join(f"P{state}" for state in use.pstates) or "not told",
+        ", ".join(word for word in state if word) or "not told",
         code(use.source.file),
     ]
     return [one if isinstance(one, Safe) else escape(one) for one in cells]
@@ -214,6 +214,13 @@ def _known(value: float, unit: str) -> str:
 
 def _share(value: float) -> str:
     return percent(value) if math.isfinite(value) else "not told"
+
+
+def _by_counter(use: GpuUse) -> str:
+    """The same by another way: what the GPUs' own counters of energy say."""
+    if not math.isfinite(use.counter) or not use.seconds > 0:
+        return ""
+    return f"; by its counter {_known(use.counter / use.seconds, ' W')}"
 
 
 def _energy(use: GpuUse) -> str:

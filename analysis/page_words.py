@@ -191,6 +191,11 @@ def files(report: StudyReport) -> list[tuple[str, str]]:
     found = [(file, plural(count, "run")) for file, count in counts.items()]
     others = {arm.startup.source.file for arm in report.study.arms.values() if arm.startup}
     found += [(file, "start-up facts") for file in sorted(others)]
+    traces = (trace for arm in report.study.arms.values() for trace in arm.traces)
+    found += [(file, "kernels") for file in dict.fromkeys(t.source.file for t in traces)]
+    sides = (run.server for run in report.study.runs)
+    sampled = (side.gpu.source.file for side in sides if side is not None and side.gpu is not None)
+    found += [(file, "samples of GPUs") for file in dict.fromkeys(sampled)]
     found += [(file, "a length sample") for file in report.study.lengths]
     found += [(quoted.source.file, "quoted figures") for quoted in report.study.quoted]
     found += [(page.source.file, "a help text") for page in report.study.help_texts]

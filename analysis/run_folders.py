@@ -63,7 +63,7 @@ def gathered(records: Iterable[Record]) -> list[Record]:
     for record in everything:
         folder = _folder(record)
         if isinstance(record, KernelTrace):
-            found.append(_trace(record, heads.get(_folder_of_profile(record, heads))))
+            found.append(_trace(record, heads))
         elif folder not in heads:
             loose.append(record)
         elif isinstance(record, Member):
@@ -102,12 +102,13 @@ def _folder_of_profile(record: Record, heads: Collection[str]) -> str:
     return next((folder for folder in above if folder in heads), "")
 
 
-def _trace(trace: KernelTrace, head: Collected | None) -> Record:
+def _trace(trace: KernelTrace, heads: Mapping[str, Collected]) -> Record:
     """A trace with the arm that the record of its folder names."""
+    head = heads.get(_folder_of_profile(trace, heads))
     if head is None:
         return trace
     if head.state != "complete":
-        return Skipped(trace.source.file, f"its run is {head.state}; `collect` again makes it anew")
+        return replace(_not_measured(head, heads), file=trace.source.file)
     return replace(trace, arm=head.arm)
 
 

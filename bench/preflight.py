@@ -7,6 +7,7 @@ help text kept (under 30 s), then again. COLLECT_ROUTER may name a `vllm-router`
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import tempfile
 import time
@@ -17,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from collectors import preflight
 from collectors.host import Host, command_of
 from collectors.schedule import plan
-from collectors.study import read_study, shipped
+from collectors.study_file import read_study, shipped
 
 
 def check(study: str, host: Host, cache: Path) -> str:
@@ -30,8 +31,8 @@ def check(study: str, host: Host, cache: Path) -> str:
 
 def main() -> None:
     """Check each study without vLLM, then with it, cold and warm."""
-    vllm = command_of(os.environ.get("COLLECT_VLLM", ""), "vllm")
-    router = command_of(os.environ.get("COLLECT_ROUTER", ""), "vllm-router")
+    vllm = command_of(shlex.split(os.environ.get("COLLECT_VLLM", "")), "vllm")
+    router = command_of(shlex.split(os.environ.get("COLLECT_ROUTER", "")), "vllm-router")
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "results"
         for study in shipped():

@@ -4,54 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from collectors import rundir, uploading
-from collectors.client import Start
+from collectors import profiling, rundir, uploading
 from collectors.errors import BadInput, CollectError, Problem, ServerFailed
-from collectors.evidence import Watcher
 from collectors.host import Host
-from collectors.keeper import end_strays
+from collectors.profiler import Profiler
 from collectors.progress import Progress, clock
 from collectors.record import Identity, definition
 from collectors.run import Made, make
 from collectors.schedule import Job, Plan, Session
-from collectors.server import READY_SECONDS, Fleet, Starter, at_once, somebody_elses
-from collectors.study import Arm
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How a campaign goes about it."""
-
-    start: Start
-    """How a client is started."""
-    deadline: float | None = None
-    """`time.monotonic()` after which no run begins."""
-    ready_seconds: float = READY_SECONDS
-    keep_texts: bool = False
-    base_url: str = ""
-    """A server that somebody else runs; empty: the arms' servers are started."""
-    gpus: tuple[int, ...] = ()
-    """GPUs that may be used, by index; none on a host without."""
-
-
-@dataclass(slots=True)
-class Summary:
-    """What became of each run of a plan, by its folder below the study's."""
-
-    whole: list[str] = field(default_factory=list)
-    """Complete before."""
-    made: list[str] = field(default_factory=list)
-    failed: dict[str, str] = field(default_factory=dict)
-    """With the reason."""
-    left: list[str] = field(default_factory=list)
-    """Not begun: interrupted, or out of time."""
-    halves: list[str] = field(default_factory=list)
-    """Put aside: begun by a collector that was killed."""
-    stopped: str = ""
-    """Why the campaign ended early."""
+from collectors.sessions import Arms, Up
+from collectors.settings import Settings
+from collectors.strays import end_strays
+from collectors.summary import Summary
+from collectors.threads import at_once
 
 
 class OutOfTime(Exception):
@@ -80,7 +47,6 @@ class Campaign:
         self._progress = progress
         self._study = host.results / plan.study.name
         self._mark = str(self._study.resolve())
-        self._stems: dict[str, Path] = {}
         self._longest: dict[tuple[str, int], float] = {}
         self.summary = Summary()
 
@@ -146,98 +112,50 @@ class Campaign:
         # Arms that share a GPU stay up together even if only one has runs left: the other's
         # memory is a condition of the measurement.
         self._in_time(None)
-        fleets: dict[str, Fleet] = {}
-        watchers: dict[str, Watcher] = {}
-        starter = Starter(
-            self._host,
-            self._plan.study,
-            self._mark,
-            self._progress.tell,
-            self._settings.ready_seconds,
+        arms = Arms.of(
+            self._plan, self._host, session, self._settings, self._mark, self._progress.tell
         )
         try:
             # Arms that share a GPU fix their room for KV, so that they cannot take it from each
             # other: they start at the same time.
             at_once(
-                lambda name: self._up(
-                    starter, self._plan.study.arms[name], session, jobs, fleets, watchers
-                ),
+                lambda name: self._start(arms, name, jobs),
                 session.arms,
                 len(session.arms),
-                starter.cancel,
+                arms.starter.cancel,
             )
-            for name in sorted(fleets):
-                self._warm_up(name, jobs, fleets[name], self._stems[name])
-            again = set(fleets)
+            for name in sorted(arms.up):
+                self._warm_up(name, jobs, arms.up[name])
+            again = set(arms.up)
             for job in jobs:
-                if job.arm in again and job.arm in fleets and fleets[job.arm].dead():
+                if job.arm in again and job.arm in arms.up and arms.up[job.arm].fleet.dead():
                     again.discard(job.arm)
-                    self._down(job.arm, fleets, watchers)
+                    arms.stop(job.arm)
                     rest = [other for other in jobs if self._key(other) in self.summary.left]
-                    arm = self._plan.study.arms[job.arm]
-                    self._up(starter, arm, session, rest, fleets, watchers)
-                    if job.arm in fleets:
-                        self._warm_up(job.arm, rest, fleets[job.arm], self._stems[job.arm])
-                if job.arm in fleets and not fleets[job.arm].dead():
+                    self._start(arms, job.arm, rest)
+                    if job.arm in arms.up:
+                        self._warm_up(job.arm, rest, arms.up[job.arm])
+                if job.arm in arms.up and not arms.up[job.arm].fleet.dead():
                     self._in_time(job)
-                    self._one(job, fleets[job.arm], watchers[job.arm])
+                    self._one(job, arms.up[job.arm])
         finally:
-            for fleet in fleets.values():
-                fleet.ask_to_stop()
-            for name in list(fleets):
-                self._down(name, fleets, watchers)
-            starter.close()
+            arms.close()
 
-    def _up(
-        self,
-        starter: Starter,
-        arm: Arm,
-        session: Session,
-        jobs: Sequence[Job],
-        fleets: dict[str, Fleet],
-        watchers: dict[str, Watcher],
-    ) -> None:
+    def _start(self, arms: Arms, name: str, jobs: Sequence[Job]) -> None:
         """Start an arm; if it does not start, its runs of this session have failed."""
-        stem = self._stems[arm.name] = self._logs(arm, session)
-        watcher = Watcher(stem, self._plan.study, arm)
         try:
-            if self._settings.base_url:
-                fleets[arm.name] = somebody_elses(arm, self._settings.base_url)
-            else:
-                fleets[arm.name] = starter.fleet(arm, stem, self._settings.gpus, watcher.extra)
+            arms.start(name)
         except ServerFailed as error:
-            watcher.close()
             for job in jobs:
-                if job.arm == arm.name:
+                if job.arm == name:
                     self._failed(job, str(error))
             self._progress.tell(str(error))
-            return
-        except BaseException:
-            watcher.close()
-            raise
-        watchers[arm.name] = watcher
 
-    def _down(self, name: str, fleets: dict[str, Fleet], watchers: dict[str, Watcher]) -> None:
-        self._progress.tell(f"{name}: stops")
-        try:
-            fleets.pop(name).stop()
-        finally:
-            if name in watchers:
-                watchers.pop(name).close()
-
-    def _logs(self, arm: Arm, session: Session) -> Path:
-        """Stem of the files of one start: the whole logs, what watches it, the warm-up."""
-        folder = self._study / arm.name / ".servers"
-        folder.mkdir(parents=True, exist_ok=True)
-        tries = 1
-        while list(folder.glob(f"{session.start}.{tries}-*")):
-            tries += 1
-        return folder / f"{session.start}.{tries}"
-
-    def _warm_up(self, name: str, jobs: Sequence[Job], fleet: Fleet, stem: Path) -> None:
+    def _warm_up(self, name: str, jobs: Sequence[Job], up: Up) -> None:
         """Drive a fresh server with other prompts than any that are measured."""
         mine = [job for job in jobs if job.arm == name]
-        if not mine:
+        if not mine or self._plan.profiled:
+            # A capture warms up its own batch.
             return
         job = max(mine, key=lambda job: job.concurrency)
         self._progress.tell(f"{job.arm}: warm-up with {job.concurrency} prompts")
@@ -246,29 +164,19 @@ class Campaign:
             self._host,
             self._identity,
             _warm(job),
-            fleet,
+            up.fleet,
             None,
             self._settings.start,
-            stem.parent / f"{stem.name}-warmup",
+            up.stem.parent / f"{up.stem.name}-warmup",
         )
 
-    def _one(self, job: Job, fleet: Fleet, watcher: Watcher) -> Made:
+    def _one(self, job: Job, up: Up) -> Made:
         arms = [arm.name for arm in self._plan.arms]
         self._progress.begins(
             f"arm {job.arm} ({arms.index(job.arm) + 1} of {len(arms)}), {job.name}"
         )
         began = time.monotonic()
-        made = make(
-            self._plan,
-            self._host,
-            self._identity,
-            job,
-            fleet,
-            watcher,
-            self._settings.start,
-            self._folder(job),
-            keep_texts=self._settings.keep_texts,
-        )
+        made = self._make(job, up)
         took = time.monotonic() - began
         key = (job.workload, job.concurrency)
         self._longest[key] = max(self._longest.get(key, 0.0), took)
@@ -280,6 +188,24 @@ class Campaign:
         note = f": {made.outcome.reason}" if made.outcome.reason else ""
         self._progress.ends(f"{self._key(job)}: {made.outcome.state} after {clock(took)}{note}")
         return made
+
+    def _make(self, job: Job, up: Up) -> Made:
+        plan, folder = self._plan, self._folder(job)
+        if isinstance(up.watcher, Profiler):
+            return profiling.make(
+                plan, self._host, self._identity, job, up.fleet, up.watcher, folder
+            )
+        return make(
+            plan,
+            self._host,
+            self._identity,
+            job,
+            up.fleet,
+            up.watcher,
+            self._settings.start,
+            folder,
+            keep_texts=self._settings.keep_texts,
+        )
 
     def _failed(self, job: Job, reason: str) -> None:
         key = self._key(job)

@@ -14,24 +14,22 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
 
-from collectors import installed, listing, mask, record
-from collectors.campaign import Campaign, Settings
+from collectors import installed, listing, mask, record, wanted
+from collectors.cache import write_models
+from collectors.campaign import Campaign
 from collectors.client import Start, Worker, own_process
-from collectors.errors import BadInput, CollectError, Problem
-from collectors.host import Host, router_command, vllm_command
-from collectors.http import get_json
+from collectors.errors import CollectError
+from collectors.host import Host, vllm_command
+from collectors.options import USAGE, parsed, parsed_inspect
 from collectors.process import kill_all
 from collectors.progress import Progress, clock
 from collectors.record import Identity
-from collectors.schedule import Plan, Selection, plan
-from collectors.server import READY_SECONDS
-from collectors.study import Arm, Study, read_study, with_arm
-from collectors.tables import nearest
+from collectors.schedule import Plan
+from collectors.settings import Settings
+from collectors.study_file import read_study
 
-FINE, INCOMPLETE, USAGE = 0, 1, 2
-DEFAULT_STUDY = "quantization"
+FINE, INCOMPLETE = 0, 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,12 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["inspect"]:
         return _inspect(words[1:])
-    options = _parser().parse_args(words)
+    options = parsed(words)
     try:
         return _collect(options, words)
     except CollectError as error:
-        print(f"collect: {error}", file=sys.stderr)
-        return USAGE
+        return _told(error)
     except KeyboardInterrupt:
         print("collect: interrupted", file=sys.stderr)
         return INCOMPLETE
@@ -59,25 +56,14 @@ def _collect(options: argparse.Namespace, words: Sequence[str]) -> int:
         lines = listing.study(read_study(options.study)) if options.study else listing.studies()
         _print(lines)
         return FINE
-    study = _study(options)
-    wanted = Selection(
-        tuple(options.arm),
-        tuple(options.workload),
-        tuple(options.concurrency),
-        options.repeats,
-        options.prompts,
-    )
-    made = plan(study, wanted)
-    if not made.jobs:
-        raise BadInput(
-            Problem(f"study {study.name!r}", "has no run of what is asked for", todo="see --list")
-        )
-    host = _host(options, study)
+    made = wanted.runs(wanted.study(options), options)
+    host = wanted.host(options, made)
     if options.dry_run:
         gpus = options.gpus or tuple(range(max(arm.gpus * arm.replicas for arm in made.arms)))
         shown = replace(host, vllm=host.vllm or ("vllm",), router=host.router or ("vllm-router",))
         _print(listing.dry_run(made, shown, gpus))
         return FINE
+    write_models(made.study)
     return _checked(options, words, made, host)
 
 
@@ -108,7 +94,7 @@ def _checked(options: argparse.Namespace, words: Sequence[str], made: Plan, host
     mark = str((host.results / made.study.name).resolve())
     began = time.monotonic()
     _heed_signals()
-    start, worker = _client(options, host, made.study, mark)
+    start, worker = _client(options, host, made, mark)
     try:
         settings = Settings(
             start,
@@ -117,6 +103,7 @@ def _checked(options: argparse.Namespace, words: Sequence[str], made: Plan, host
             keep_texts=options.keep_texts,
             base_url=options.base_url,
             gpus=options.gpus or hardware.indices(gpus),
+            profiler_flag=found.profiler_flag,
         )
         campaign = Campaign(made, host, identity, settings, progress)
         told = campaign.run()
@@ -129,59 +116,16 @@ def _checked(options: argparse.Namespace, words: Sequence[str], made: Plan, host
 
 
 def _client(
-    options: argparse.Namespace, host: Host, study: Study, mark: str
+    options: argparse.Namespace, host: Host, made: Plan, mark: str
 ) -> tuple[Start, Worker | None]:
     """How clients are started: forks of one process where that can be had."""
     python = installed.interpreter(host.vllm)
-    if options.client == "process" or not python:
+    if options.client == "process" or not python or made.profiled:
         return own_process(mark), None
-    log = host.results / study.name / ".client.log"
+    log = host.results / made.study.name / ".client.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    worker = Worker(python, mark, log, study.servers.env)
+    worker = Worker(python, mark, log, made.study.servers.env)
     return worker.start, worker
-
-
-def _study(options: argparse.Namespace) -> Study:
-    """The study that is asked for; with --base-url, an arm that it has not is made up."""
-    study = read_study(options.study or DEFAULT_STUDY)
-    if not options.base_url:
-        return study
-    options.base_url = options.base_url.rstrip("/")
-    arms = options.arm or ["server"]
-    if len(arms) > 1:
-        raise BadInput(Problem("--base-url", f"{len(arms)} arms", "one --arm: its name"))
-    options.arm = arms
-    if arms[0] in study.arms:
-        return study
-    told = get_json(f"{options.base_url}/v1/models")
-    try:
-        model = str(told["data"][0]["id"])
-    except (TypeError, LookupError):
-        raise BadInput(
-            Problem(
-                mask.text(options.base_url),
-                "no server answers at /v1/models",
-                todo="check the address",
-            )
-        ) from None
-    return with_arm(study, Arm(arms[0], model, about="a server that somebody else runs"))
-
-
-def _host(options: argparse.Namespace, study: Study) -> Host:
-    from collectors.cache import made_models
-
-    datasets = {name: Path(path) for name, path in options.dataset}
-    return Host(
-        vllm=vllm_command(options.vllm),
-        router=router_command(options.router),
-        results=Path(options.results),
-        gpus=options.gpus,
-        models={**made_models(study), **dict(options.model)},
-        datasets=datasets,
-        random_weights=options.random_weights,
-        port=options.port,
-        upload=options.upload,
-    )
 
 
 def _heed_signals() -> None:
@@ -202,7 +146,7 @@ def _heed_signals() -> None:
 def _inspect(words: Sequence[str]) -> int:
     from collectors import inspection
 
-    options = _inspect_parser().parse_args(words)
+    options = parsed_inspect(words)
     try:
         _print(
             inspection.report(
@@ -216,9 +160,14 @@ def _inspect(words: Sequence[str]) -> int:
             )
         )
     except CollectError as error:
-        print(f"collect: {error}", file=sys.stderr)
-        return USAGE
+        return _told(error)
     return FINE
+
+
+def _told(error: CollectError) -> int:
+    for problem in error.problems:
+        print(f"collect: {problem}", file=sys.stderr)
+    return USAGE
 
 
 def _print(lines: Iterable[str]) -> None:
@@ -232,122 +181,6 @@ def _version() -> str:
     with suppress(metadata.PackageNotFoundError):
         return metadata.version("serving-assay")
     return "unknown"
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, path = text.partition("=")
-    if not (name and equals and path):
-        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=PATH")
-    return name, path
-
-
-def _indices(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(word) for word in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no list such as 0,1") from None
-
-
-def _count(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of 1 or more")
-    return int(text)
-
-
-class _Parser(argparse.ArgumentParser):
-    """Tells what is wrong in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Say it, with the nearest right option of one that is unknown."""
-        _, unknown, words = message.partition("unrecognized arguments: ")
-        word = words.split()[0].partition("=")[0] if unknown else ""
-        known = self._option_string_actions if word.startswith("-") else ["inspect"]
-        hint = nearest(word, known) if unknown else "see --help"
-        print(f"{self.prog}: {message}; {hint}", file=sys.stderr)
-        raise SystemExit(USAGE)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="collect",
-        description="Run benchmark arms on vLLM servers and keep what happened as raw files, for "
-        "`analyze`. Interrupted, the same command goes on where it ended.",
-        epilog="`collect inspect DATASET` shows the lengths of a dataset. Exit codes: 0 fine; 1 a "
-        "run failed or was not made; 2 usage, input or something that is missing here.",
-    )
-    add = parser.add_argument
-    add("--study", metavar="NAME|FILE", help=f"study to run (default: {DEFAULT_STUDY})")
-    add("--arm", action="append", default=[], metavar="NAME", help="this arm; may be repeated")
-    add("--workload", action="append", default=[], metavar="NAME", help="this workload; likewise")
-    add(
-        "--concurrency",
-        action="append",
-        type=_count,
-        default=[],
-        metavar="N",
-        help="this many requests in flight; likewise, also loads the study does not list",
-    )
-    add("--repeats", type=_count, metavar="N", help="repeats of each run (default: the study's)")
-    add("--prompts", type=_count, metavar="N", help="prompts of each run (default: the study's)")
-    add("--results", default="results", metavar="DIR", help="results folder (default: results)")
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--check", action="store_true", help="ask all that can fail; run nothing")
-    what.add_argument("--dry-run", action="store_true", help="print every command; run nothing")
-    what.add_argument("--list", action="store_true", help="show the studies; run nothing")
-    add("--base-url", default="", metavar="URL", help="drive a server that somebody else runs")
-    add("--gpus", type=_indices, default=(), metavar="0,1", help="GPUs to use (default: all)")
-    add("--port", type=_count, metavar="N", help="first port to use (default: free ones)")
-    add("--vllm", default="", metavar="CMD", help="the command that is vllm")
-    add("--router", default="", metavar="CMD", help="the command that is vllm-router")
-    add(
-        "--model",
-        action="append",
-        type=_pair,
-        default=[],
-        metavar="NAME=DIR",
-        help="folder of a model that a study names; may be repeated",
-    )
-    add(
-        "--dataset",
-        action="append",
-        type=_pair,
-        default=[],
-        metavar="NAME=FILE",
-        help="file of a workload's dataset; may be repeated",
-    )
-    add(
-        "--random-weights",
-        action="store_true",
-        help="serve the models' shapes with random weights: timings are real, texts are not",
-    )
-    add(
-        "--client",
-        choices=("forked", "process"),
-        default="forked",
-        help="pay the client's imports once, or for each run (default: forked)",
-    )
-    add("--upload", default="", metavar="URL", help="copy runs there after each arm (fsspec)")
-    add("--deadline", type=float, metavar="S", help="begin no run that would end later than this")
-    add("--ready-timeout", type=float, default=READY_SECONDS, metavar="S", help=argparse.SUPPRESS)
-    add("--keep-texts", action="store_true", help="keep generated texts of random weights, too")
-    return parser
-
-
-def _inspect_parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="collect inspect",
-        description="Show the lengths of a dataset's prompts and answers in tokens, and what they "
-        "point to.",
-    )
-    add = parser.add_argument
-    add("dataset", metavar="DATASET", help="ShareGPT JSON or custom JSONL")
-    add("--model", required=True, metavar="DIR", help="model whose tokenizer counts")
-    add("--num-prompts", type=_count, default=100, metavar="N", help="prompts (default: 100)")
-    add("--seed", type=int, default=42, metavar="N", help="of the sample (default: 42)")
-    add("--max-model-len", type=_count, metavar="N", help="what this would reject")
-    add("--save-samples", metavar="FILE", help="write the sampled lengths as CSV")
-    add("--vllm", default="", metavar="CMD", help="the vllm whose tokenizers may be used")
-    return parser
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ class Worker:
 
         Args:
             python: An interpreter that has vLLM.
-            mark: Whose it is: see `keeper.strays`.
+            mark: Whose it is: see `collectors.strays`.
             log: Gets what it prints itself.
             env: Added to the environment of all its runs.
         """

@@ -8,6 +8,7 @@ what is told here is what will be sent.
 from __future__ import annotations
 
 import random
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ Count = Callable[[Sequence[str]], list[int]]
 SHORTEST, LONGEST_PROMPT, LONGEST = 4, 1024, 2048
 """Tokens: a ShareGPT pair outside of these is passed over by the client."""
 _BATCH = 256
+_MOST_BYTES = 8 << 30
+_MOST_TOKENS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +75,12 @@ def load(path: Path) -> tuple[Pair, ...] | Problem:
     """All pairs of a file, in its order; a conversation of one turn is none."""
     what = f"dataset {path.name}"
     try:
+        if problem := _no_file(path):
+            return problem
         if path.suffix == ".jsonl":
-            return tuple(_lines(path))
-        found = msgspec.json.decode(path.read_bytes(), type=list[_Conversation])
+            found = tuple(_lines(path))
+            return found or Problem(what, "holds no prompt", "a prompt a line")
+        talks = msgspec.json.decode(path.read_bytes(), type=list[_Conversation])
     except OSError as error:
         return Problem(what, f"{error.strerror}: {path}", todo="name its file: --dataset NAME=PATH")
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
@@ -84,10 +90,16 @@ def load(path: Path) -> tuple[Pair, ...] | Problem:
             "ShareGPT's JSON (a list of conversations), or .jsonl with a prompt a line",
             "fetch it again, or name another file",
         )
-    return tuple(
+    pairs = tuple(
         Pair(entry.conversations[0].value, entry.conversations[1].value)
-        for entry in found
+        for entry in talks
         if len(entry.conversations) >= 2
+    )
+    return pairs or Problem(
+        what,
+        f"holds no prompt that is answered, in {len(talks):,} conversations",
+        "conversations of two turns or more",
+        "fetch it again, or name another file",
     )
 
 
@@ -100,8 +112,10 @@ def _lines(path: Path) -> Iterator[Pair]:
             try:
                 entry = decoder.decode(line)
                 tokens = None if entry.output_tokens is None else int(entry.output_tokens)
-            except (msgspec.DecodeError, ValueError) as error:
+            except (msgspec.DecodeError, ValueError, OverflowError) as error:
                 raise ValueError(f"line {number}: {error}") from None
+            if tokens is not None and not 1 <= tokens <= _MOST_TOKENS:
+                raise ValueError(f"line {number}: output_tokens = {entry.output_tokens}")
             yield Pair(entry.prompt, output_tokens=tokens)
 
 
@@ -159,9 +173,28 @@ def _valid(request: Request, any_output: bool) -> bool:
     )
 
 
+def _no_file(path: Path) -> Problem | None:
+    """Why a path cannot be read to its end: a device or a pipe has none."""
+    told = path.stat()
+    if not stat.S_ISREG(told.st_mode):
+        return Problem(
+            f"dataset {path.name}", f"is no file: {path}", todo="name its file: --dataset NAME=PATH"
+        )
+    if told.st_size > _MOST_BYTES:
+        return Problem(
+            f"dataset {path.name}",
+            f"has {told.st_size:,} bytes",
+            f"{_MOST_BYTES:,} at most",
+            "take a part of it",
+        )
+    return None
+
+
 def quick_look(path: Path) -> Problem | None:
     """Whether a file is there and can be read, without reading all of it."""
     try:
+        if problem := _no_file(path):
+            return problem
         with path.open("rb") as file:
             head = file.read(4096).lstrip()
     except OSError as error:

@@ -25,12 +25,12 @@ class Problem:
 
 
 class CollectError(Exception):
-    """Something that the user can put right; the command ends with its one line."""
+    """Something that the user can put right; the command ends with one line for each problem."""
 
-    def __init__(self, problem: Problem) -> None:
-        """Keep the problem; the message is its line."""
-        super().__init__(str(problem))
-        self.problem = problem
+    def __init__(self, problem: Problem, *more: Problem) -> None:
+        """Keep the problems; the message is their lines."""
+        self.problems = (problem, *more)
+        super().__init__("\n".join(map(str, self.problems)))
 
 
 class BadInput(CollectError):

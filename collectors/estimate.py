@@ -28,6 +28,8 @@ STEP_S = 0.02
 CPU_STEP_S = 0.03
 OUTPUT_TOKENS = 200.0
 """Of a request whose length is not known."""
+_MOST_S = 1e8
+"""Three years: no run took as long."""
 _REPEAT = re.compile(r"-r\d+$")
 _TOKEN_BYTES = 32
 """A gap, its digits and the token's text in a detailed result."""
@@ -94,9 +96,9 @@ def recorded(results: Path, study: str) -> Mapping[Key, float]:
     for path in sorted((results / study).glob("*/*/run.json")):
         try:
             seconds = json.loads(path.read_text("utf-8"))["seconds"]
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             continue
-        if isinstance(seconds, int | float) and seconds > 0:
+        if isinstance(seconds, int | float) and 0 < seconds < _MOST_S:
             arm, run = path.parts[-3:-1]
             found.setdefault((arm, _REPEAT.sub("", run)), []).append(float(seconds))
     return {key: statistics.fmean(seconds) for key, seconds in found.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,8 +17,9 @@ from collectors import commands, cut, plugin_path, scrape, stat_logger
 from collectors.gpu_sampler import GpuSampler
 from collectors.schedule import Job
 from collectors.scrape import Scraper
-from collectors.server import Extra, Fleet
+from collectors.server import Fleet
 from collectors.spans import SpanReceiver
+from collectors.starting import Extra
 from collectors.study import Arm, Study
 
 FLUSHED = 2 * stat_logger.FLUSH_SECONDS
@@ -154,10 +155,11 @@ def _prefixes(job: Job) -> Iterable[str]:
 
 def _metrics(part: Path, fleet: Fleet) -> str:
     """The counters after a run."""
-    problems: Mapping[str, str] = {
-        engine.name: scrape.snapshot(
-            f"{engine.url}/metrics", part / f"metrics-{engine.name}.after.txt", engine.name
-        )
-        for engine in fleet.engines
-    }
-    return "; ".join(problem for problem in problems.values() if problem) or "ok"
+    problems = []
+    for engine in fleet.engines:
+        file = part / f"metrics-{engine.name}.after.txt"
+        problem = scrape.snapshot(f"{engine.url}/metrics", file, engine.name)
+        if not problem and "\nvllm:" not in file.read_text("utf-8", "replace"):
+            problem = f"{engine.name}: no counter of an engine (--disable-log-stats?)"
+        problems.append(problem)
+    return "; ".join(filter(None, problems)) or "ok"

@@ -76,7 +76,7 @@ def values(words: Sequence[str], *names: str) -> str | None:
     """What the last of a flag's spellings is given on a command line; None: it is not there."""
     found = None
     for flag in given(words)[1]:
-        if _dashes(flag.said) in names and flag.values:
+        if plain(flag.said) in names and flag.values:
             found = flag.values[0]
     return found
 
@@ -98,7 +98,7 @@ def problems(words: Sequence[str], dialect: Dialect, where: str) -> tuple[Proble
 
 def lookup(said: str, dialect: Dialect) -> Flag | tuple[str, ...]:
     """The flag that a word names, or the names that it could mean: none, or several."""
-    name = _dashes(said) if dialect.flexible else said
+    name = plain(said) if dialect.flexible else said
     if dialect.flexible:
         name = name.partition(".")[0]
         if _OPTIMISATION.fullmatch(name) and "--optimization-level" in dialect.flags:
@@ -114,7 +114,8 @@ def lookup(said: str, dialect: Dialect) -> Flag | tuple[str, ...]:
     return tuple(sorted(longer))
 
 
-def _dashes(said: str) -> str:
+def plain(said: str) -> str:
+    """A flag's name with dashes for underscores, as vLLM reads it."""
     if not said.startswith("--"):
         return said
     name, dot, rest = said.partition(".")
@@ -157,7 +158,7 @@ def _unknown_key(said: str, known: Flag) -> str:
 
 
 def _unknown(flag: Given, longer: tuple[str, ...], dialect: Dialect, where: str) -> Problem:
-    name = _dashes(flag.said).partition(".")[0]
+    name = plain(flag.said).partition(".")[0]
     if longer:
         todo = f"it could be {', '.join(longer[:4])}: write the whole name"
     elif name in dialect.successors:

@@ -11,8 +11,6 @@ import hashlib
 import os
 import re
 import shutil
-import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +19,9 @@ from pathlib import Path
 from typing import IO
 
 from collectors import cache
+from collectors.commands import Command
 from collectors.errors import Problem
+from collectors.process import Process
 
 SERVE = "vllm serve"
 BENCH = "vllm bench serve"
@@ -36,6 +36,7 @@ _QUIET = {
 }
 _OPTION = re.compile(r"^ {1,4}-{1,2}[A-Za-z]", re.M)
 _FEWEST_OPTIONS = 10
+_MOST_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,25 +140,15 @@ class _Running:
     def _start(self, argv: Sequence[str]) -> None:
         self.began = time.monotonic()
         self.output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in end()
-        self.process: subprocess.Popen[bytes] | None
-        try:
-            self.process = subprocess.Popen(  # noqa: S603 - the user's own command
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=self.output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                env={**os.environ, **_QUIET},
-            )
-        except OSError as error:
-            self.process = None
-            self.output.write(f"{argv[0]}: {error.strerror}".encode())
+        # Kept like a server, it ends with all that it started, however this process ends.
+        log = Path(f"/proc/{os.getpid()}/fd/{self.output.fileno()}")
+        self.process = Process(Command(tuple(argv), _QUIET), log, f"help {os.getpid()}", grace=1)
 
     def answer(self, timeout: float, version: str) -> Help | Problem:
         """Wait; ask otherwise where the first answer is no full help; keep what is."""
         text, code = self._wait(timeout)
         if not _is_help(text, code) and self.question.otherwise and code is not None:
-            self.output.close()
+            self.end()
             self._start(self.question.otherwise)
             text, code = self._wait(timeout)
         if not _is_help(text, code):
@@ -166,23 +157,20 @@ class _Running:
         return Help(self.question.name, text, version)
 
     def _wait(self, timeout: float) -> tuple[str, int | None]:
-        code: int | None = 127
-        if self.process is not None:
-            left = max(timeout - (time.monotonic() - self.began), 0.1)
-            try:
-                code = self.process.wait(left)
-            except subprocess.TimeoutExpired:
-                code = None
-                self.end()
+        code = self.process.wait(max(timeout - (time.monotonic() - self.began), 0.1))
+        if code is None:
+            self._kill()
         self.output.seek(0)
-        return self.output.read().decode("utf-8", "replace"), code
+        return self.output.read(_MOST_BYTES).decode("utf-8", "replace"), code
+
+    def _kill(self) -> None:
+        self.process.kill()
+        self.process.stop()
 
     def end(self) -> None:
-        """Kill the whole group, if it still runs."""
-        if self.process is not None and self.process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+        """Kill it with all that it started, if it still runs."""
+        self._kill()
+        self.output.close()
 
 
 def _is_help(text: str, code: int | None) -> bool:

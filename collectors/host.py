@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-import shlex
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,11 +49,11 @@ class Host:
         )
 
 
-def command_of(said: str, name: str, module: str = "") -> tuple[str, ...]:
+def command_of(said: Sequence[str], name: str, module: str = "") -> tuple[str, ...]:
     """The words that start a command.
 
     Args:
-        said: by the user, as on a command line; empty: look for it.
+        said: by the user; none: look for it.
         name: of the program, looked for beside this interpreter and on the PATH.
         module: that can be run in its place, if this interpreter has it.
 
@@ -62,7 +61,7 @@ def command_of(said: str, name: str, module: str = "") -> tuple[str, ...]:
         The words; none where nothing was found.
     """
     if said:
-        return tuple(shlex.split(said))
+        return tuple(said)
     beside = Path(sys.executable).parent / name
     if beside.is_file():
         return (str(beside),)
@@ -74,11 +73,11 @@ def command_of(said: str, name: str, module: str = "") -> tuple[str, ...]:
     return ()
 
 
-def vllm_command(said: str = "") -> tuple[str, ...]:
+def vllm_command(said: Sequence[str] = ()) -> tuple[str, ...]:
     """The words that start `vllm`; none where it is not installed."""
     return command_of(said, "vllm", _VLLM_MODULE)
 
 
-def router_command(said: str = "") -> tuple[str, ...]:
+def router_command(said: Sequence[str] = ()) -> tuple[str, ...]:
     """The words that start `vllm-router`; none where it is not installed."""
     return command_of(said, "vllm-router")

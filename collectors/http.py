@@ -26,7 +26,7 @@ def get_json(url: str, seconds: float = 5) -> Any:
     """The JSON at an address; None where there is none."""
     try:
         return json.loads(get(url, seconds))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 

@@ -63,6 +63,8 @@ def report(
     Raises:
         BadInput: the dataset or the tokenizer cannot be read, or the file cannot be written.
     """
+    if save is not None:
+        _spare(save, dataset, "the dataset itself")
     pairs = _known(datasets.load(dataset))
     folder = model_folder.find(model) if model else None
     if folder is None:
@@ -74,6 +76,9 @@ def report(
                 "--model FOLDER, a folder that holds it",
             )
         )
+    if save is not None:
+        for path in folder.iterdir():
+            _spare(save, path, f"the model's own {path.name}")
     count = tokenizer.counter(folder, python)
     if isinstance(count, Problem):
         raise BadInput(count)
@@ -183,6 +188,14 @@ def _spread(lengths: Sequence[int]) -> str:
         f"min {min(lengths):,}, max {max(lengths):,}, mean {statistics.fmean(lengths):,.2f}, "
         f"median {statistics.median(lengths):,.2f}"
     )
+
+
+def _spare(save: Path, read: Path, what: str) -> None:
+    """Samples must not take the place of what they are drawn from, by whatever name."""
+    if save.exists() and read.exists() and save.samefile(read):
+        raise BadInput(
+            Problem(f"--save-samples {save}", f"is {what}", todo="name another file: it is kept")
+        )
 
 
 def _save(requests: Sequence[Request], path: Path) -> str:

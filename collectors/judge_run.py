@@ -43,7 +43,7 @@ def outcome(driven: Driven, results: Sequence[Path], prompts: int) -> Outcome:
         try:
             told = json.loads(path.read_text("utf-8"))
             counts.append((int(told["completed"]), int(told.get("failed", 0))))
-        except (OSError, ValueError, KeyError, TypeError, OverflowError):
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return Outcome("failed", f"the client ended with status 0 and left no {path.name}")
     completed = sum(done for done, _ in counts)
     failed = sum(bad for _, bad in counts)
@@ -60,7 +60,7 @@ def drop_texts(path: Path) -> int:
     """
     try:
         told: Any = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return 0
     texts = told.pop(TEXTS, None) if isinstance(told, dict) else None
     if not isinstance(texts, list):

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -35,9 +35,6 @@ MASK = b"***"
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where POSIX shared memory lies
 _OURS = ("psm_", "vllm", "sem.mp-", "sem.loky", "nccl-", "torch_", "gloo")
-PATIENCE = 40.0
-"""Seconds that a keeper whose collector was killed may take: more than any command's grace."""
-
 _SET_PDEATHSIG, _SET_SUBREAPER = 1, 36
 _POLL = 0.2
 
@@ -152,7 +149,7 @@ def end_all() -> None:
     for _ in range(50):
         found = list(descendants(os.getpid()))
         for pid in found:
-            _signal(pid, signal.SIGKILL)
+            send(pid, signal.SIGKILL)
         _bury_the_dead(None)
         if not found:
             return
@@ -194,75 +191,8 @@ def _children() -> dict[int, list[int]]:
     return found
 
 
-def strays(mark: str) -> list[int]:
-    """Processes kept for `mark` that no keeper keeps any more."""
-    marked, keepers = _marked(mark)
-    kept = {pid for keeper in keepers for pid in (keeper, *descendants(keeper))}
-    return [pid for pid in marked if pid not in kept]
-
-
-def _marked(mark: str) -> tuple[list[int], list[int]]:
-    """All processes that are kept for `mark`, and those of them that are keepers."""
-    wanted = f"{MARK}={mark}".encode()
-    found, keepers = [], []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        try:
-            if wanted not in (entry / "environ").read_bytes().split(b"\0"):
-                continue
-            words = (entry / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        found.append(int(entry.name))
-        # The words of a command that is kept stand behind those of its keeper.
-        if os.fsencode(__file__) in words[:4]:
-            keepers.append(int(entry.name))
-    return found, keepers
-
-
-def end_strays(mark: str, patience: float = PATIENCE) -> int:
-    """End what a killed collector or a killed keeper left behind, with its shared memory.
-
-    A keeper whose collector was killed stops what it keeps in peace, and is waited for; what no
-    keeper keeps is killed. When this returns, none of it lives.
-
-    Args:
-        mark: Whose; nobody else's collector may be at work for it.
-        patience: Seconds a keeper may take.
-
-    Returns:
-        How many processes there were.
-    """
-    ours = {os.getpid(), *descendants(os.getpid())}
-    found = [pid for pid in _marked(mark)[0] if pid not in ours]
-    end = time.monotonic() + patience
-    while time.monotonic() < end and any(pid not in ours for pid in _marked(mark)[1]):
-        time.sleep(_POLL)
-    _end_with_memory(lambda: [pid for pid in _marked(mark)[0] if pid not in ours])
-    return len(found)
-
-
-def end_orphans(mark: str) -> None:
-    """End what killed keepers of a collector that lives left behind, with its shared memory."""
-    _end_with_memory(lambda: strays(mark))
-
-
-def _end_with_memory(living: Callable[[], list[int]]) -> None:
-    """Kill processes until there are none, then remove the shared memory that they had mapped."""
-    mapped: set[int] = set()
-    for _ in range(100):
-        left = living()
-        if not left:
-            break
-        for pid in left:
-            mapped |= _mapped(str(pid))
-            _signal(pid, signal.SIGKILL)
-        time.sleep(0.05)
-    _remove({name for name, inode in shared_memory().items() if inode in mapped})
-
-
-def _signal(pid: int, number: signal.Signals) -> None:
+def send(pid: int, number: signal.Signals) -> None:
+    """Send a signal, if the process lives and is ours."""
     try:
         os.kill(pid, number)
     except OSError:
@@ -288,11 +218,12 @@ def shared_memory() -> dict[str, int]:
 
 def remove_shared_memory(before: set[str]) -> list[str]:
     """Remove what was made since `before` and no living process uses; returns the names."""
-    return _remove(set(shared_memory()) - before)
+    return remove(set(shared_memory()) - before)
 
 
-def _remove(names: set[str]) -> list[str]:
-    used = _mapped() if names else set()
+def remove(names: set[str]) -> list[str]:
+    """Remove shared memory that no living process uses; returns the names of what is gone."""
+    used = mapped() if names else set()
     now = shared_memory()
     gone = sorted(name for name in names if name in now and now[name] not in used)
     for name in gone:
@@ -300,7 +231,7 @@ def _remove(names: set[str]) -> list[str]:
     return gone
 
 
-def _mapped(pid: str = "[0-9]*") -> set[int]:
+def mapped(pid: str = "[0-9]*") -> set[int]:
     """Inodes of the shared memory that some process, or this one, has mapped.
 
     Not names: a semaphore is mapped under a name that is gone once it has its own.

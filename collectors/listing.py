@@ -5,12 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from collectors import commands, mask
-from collectors.campaign import Summary
+from collectors import commands, mask, profiler
+from collectors.captures import PROMPT, STEPS
 from collectors.host import Host
 from collectors.schedule import Plan
-from collectors.server import FIRST_PORT
-from collectors.study import DIRECT, Arm, Study, read_study, shipped
+from collectors.starting import FIRST_PORT
+from collectors.study import DIRECT, Arm, Study
+from collectors.study_file import read_study, shipped
+from collectors.summary import Summary
 
 
 def studies() -> Iterator[str]:
@@ -40,25 +42,42 @@ def dry_run(plan: Plan, host: Host, gpus: tuple[int, ...]) -> Iterator[str]:
         for name in session.arms:
             arm = plan.study.arms[name]
             yield f"# start {session.start} of {name}"
-            lines, ports[name] = _servers(plan.study, host, arm, port, gpus)
+            stem = (
+                host.results / plan.study.name / name / ".servers" / f"p{session.start}.1-profile"
+            )
+            more = profiler.told(stem, by_flag=True).flags if plan.profiled else ()
+            lines, ports[name] = _servers(plan.study, host, arm, port, gpus, more)
             port += arm.replicas + 2
             yield from lines
         for job in session.jobs:
             yield f"# {plan.study.name}/{job.arm}/{job.name}"
             folder = f"{host.results}/{plan.study.name}/{job.arm}/{job.name}"
             fronts = ports[job.arm]
+            if job.profiled:
+                yield (
+                    f"# requests of {PROMPT} tokens decode, {job.concurrency} at once; POST "
+                    f"{fronts[0]}/start_profile; {STEPS} steps; POST {fronts[0]}/stop_profile"
+                )
+                continue
             clients = commands.clients(host, plan.study, job, fronts=fronts, folder=folder)
             yield from (_line(command) for _, command in clients)
 
 
 def _servers(
-    one: Study, host: Host, arm: Arm, port: int, gpus: tuple[int, ...]
+    one: Study,
+    host: Host,
+    arm: Arm,
+    port: int,
+    gpus: tuple[int, ...],
+    more: tuple[str, ...] = (),
 ) -> tuple[list[str], list[str]]:
     """Lines that start an arm, and the addresses to drive."""
     lines, urls = [], []
     for replica in range(arm.replicas):
         mine = gpus[replica * arm.gpus : (replica + 1) * arm.gpus]
-        line = commands.server(host, one, arm, port=port + replica, replica=replica, gpus=mine)
+        line = commands.server(
+            host, one, arm, port=port + replica, replica=replica, gpus=mine, more=more
+        )
         lines.append(_line(line))
         urls.append(f"http://{commands.ADDRESS}:{port + replica}")
     if arm.router not in ("", DIRECT):

@@ -27,7 +27,28 @@ PIECES = tuple(chr(code) for code in range(0x21, 0x7F))
 
 _CONSONANTS = "bcdfghjklmnpqrstvwxyz"
 _VOWELS = "aeiou"
-LEAST_VOCAB = 2 + 2 * len(PIECES) + 64
+_RANGES = (
+    ("hidden", 1, 65536),
+    ("layers", 1, 1024),
+    ("heads", 1, 1024),
+    ("kv_heads", 1, 1024),
+    ("vocab", 2 + 2 * len(PIECES) + 64, len(_CONSONANTS) ** 3 * len(_VOWELS) ** 2),
+    ("max_len", 16, 1 << 24),
+)
+"""Of each key, the least and the most. There are so many words of the vocabulary's kind."""
+
+
+def problem(model: MadeModel) -> str:
+    """Why a model cannot be made; empty where it can."""
+    for key, least, most in _RANGES:
+        if not least <= (value := getattr(model, key)) <= most:
+            return f"{key} = {value}; needed: {least:,} to {most:,}"
+    if model.hidden % model.heads or model.heads % model.kv_heads:
+        return (
+            f"hidden {model.hidden}, heads {model.heads}, kv_heads {model.kv_heads}: "
+            "each must divide the one before"
+        )
+    return ""
 
 
 def write(model: MadeModel, folder: Path) -> None:
@@ -38,15 +59,11 @@ def write(model: MadeModel, folder: Path) -> None:
         folder: made where it is missing. `config.json` is written last, each file at once.
 
     Raises:
-        ValueError: the vocabulary is too small or too large for its words, or heads do not
-            divide.
+        ValueError: it cannot be made: see `problem`.
     """
+    if reason := problem(model):
+        raise ValueError(reason)
     words = _vocabulary(model.vocab)
-    if model.hidden % model.heads or model.heads % model.kv_heads:
-        raise ValueError(
-            f"hidden {model.hidden}, heads {model.heads}, kv_heads {model.kv_heads}: "
-            "each must divide the one before"
-        )
     folder.mkdir(parents=True, exist_ok=True)
     _put(folder / "tokenizer.json", _tokenizer(words))
     _put(folder / "tokenizer_config.json", _tokenizer_config(model))
@@ -90,12 +107,9 @@ def sharegpt_like(path: Path, model: MadeModel, n: int, seed: int) -> list[tuple
 def _vocabulary(size: int) -> list[str]:
     """Tokens by their number: the special one, the unknown, words, characters, continuations."""
     count = size - 2 - 2 * len(PIECES)
-    most = len(_CONSONANTS) ** 3 * len(_VOWELS) ** 2
-    if not LEAST_VOCAB <= size <= most:
-        raise ValueError(f"vocab = {size}: {LEAST_VOCAB} to {most} are needed")
-    words = list(itertools.islice(_words(), most))
+    words = list(_words())
     # Spread over the alphabet, so that neighbours in number do not look alike.
-    step = most // count
+    step = len(words) // count
     return [END, UNKNOWN, *words[::step][:count], *PIECES, *("##" + piece for piece in PIECES)]
 
 

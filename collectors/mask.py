@@ -6,38 +6,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-MASK = "***"
+from collectors.secret import MASK, found_in, is_secret, masked
 
-# "tokens" is a number of them: --max-num-batched-tokens is no secret.
-_WORD = (
-    r"(?:(?:api|access|private|secret)[_-]?)?key(?:[_-]?id)?|secret|token|password|passwd|pwd"
-    r"|credentials?|cookie|authorization|auth"
-)
-_NAME = re.compile(rf"(?:^|[_.-])(?:{_WORD}|otlp_(?:\w+_)?headers)$", re.IGNORECASE)
-_SENT = ("--header", "--extra-headers")
+_SENT = ("-H", "--header", "--extra-headers")
 """Flags of headers that go with a request: what lets somebody in stands there."""
-_FLAG = re.compile(r"--.+|-[a-z]+")
-_FORMS = (
-    re.compile(r"://(?P<secret>[^/\s@]+)@"),
-    re.compile(rf"(?i)[?&](?:[\w.-]+[_.-])?(?:{_WORD})=(?P<secret>[^&#\s]+)"),
-    re.compile(rf"""(?i)["'](?:[\w.-]+[_.-])?(?:{_WORD})["']\s*:\s*["'](?P<secret>[^"']+)["']"""),
-    re.compile(r"\b(?P<secret>(?:hf_|sk-)[\w.+/=-]{8,})"),
-    re.compile(r"(?i)\bbearer (?P<secret>[\w.+/=-]{8,})"),
-)
+_FLAG = re.compile(r"--.+|-[A-Za-z]+")
 _RECORDED = ("VLLM_", "CUDA_", "NCCL_", "TORCH", "HF_HUB_OFFLINE", "OMP_", "OTEL_", "NVSHMEM_")
 _SHORTEST = 6
 """Of a value that is looked for in a log: a shorter one stands there by chance."""
 
 
-def is_secret(name: str) -> bool:
-    """Whether what stands under a name must not be written."""
-    return bool(_NAME.search(name))
-
-
 def text(value: str) -> str:
     """A text without passwords, keys and tokens; this folder's paths relative, home as `~`."""
-    for form in _FORMS:
-        value = form.sub(lambda found: found[0].replace(found["secret"], MASK), value)
+    value = masked(value)
     # This folder first: it may lie in the home folder.
     for place, shown in ((Path.cwd(), "."), (Path.home(), "~")):
         if len(place.parts) > 1:
@@ -59,7 +40,7 @@ def environment(variables: Mapping[str, str], inherited: Mapping[str, str]) -> d
     """The variables that a run's record keeps: those set for it, and those that servers heed."""
     kept = {name: value for name, value in inherited.items() if name.startswith(_RECORDED)}
     return {
-        name: MASK if is_secret(name) else text(value)
+        name: MASK if is_secret(name, value) else text(value)
         for name, value in sorted({**kept, **variables}.items())
     }
 
@@ -71,7 +52,7 @@ def values(argv: Sequence[str], variables: Mapping[str, str]) -> list[str]:
     """
     hidden = {secret for _, secrets in _shown_and_hidden(argv) for secret in secrets}
     for name, value in variables.items():
-        hidden |= {value} if is_secret(name) else set(_secrets_in(value))
+        hidden |= {value} if is_secret(name, value) else set(_secrets_in(value))
     for secret in list(hidden):
         hidden |= {secret.partition("=")[2], secret.partition(":")[2], secret.rpartition(" ")[2]}
     return sorted(
@@ -81,22 +62,24 @@ def values(argv: Sequence[str], variables: Mapping[str, str]) -> list[str]:
 
 def _shown_and_hidden(argv: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     """Each word as it may be shown, and the secrets that were taken out of it."""
-    hide = False
+    hides = ""
     for word in argv:
         name, equals, value = word.partition("=")
         is_flag = bool(_FLAG.fullmatch(name))
-        secret = name in _SENT or (is_secret(name) and "/" not in name)
         # A flag may take several words: all up to the next flag are its values.
-        hide = secret and not equals if is_flag else hide
-        if equals and secret:
+        hides = (name if not equals else "") if is_flag else hides
+        if equals and _hides(name, value):
             yield f"{name}={MASK}", [value]
-        elif hide and not is_flag:
+        elif not is_flag and hides and _hides(hides, word):
             yield MASK, [word]
         else:
             yield text(word), list(_secrets_in(word))
 
 
+def _hides(name: str, value: str) -> bool:
+    return name in _SENT or ("/" not in name and is_secret(name, value))
+
+
 def _secrets_in(value: str) -> Iterator[str]:
-    for form in _FORMS:
-        for found in form.finditer(value):
-            yield found["secret"]
+    for begin, end in found_in(value):
+        yield value[begin:end]

@@ -14,6 +14,8 @@ from typing import Any
 
 from collectors.errors import Problem
 
+_MOST = 1 << 60
+"""A size beyond it is none of a model's."""
 _WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.gguf")
 _BYTES = {"float32": 4.0, "float": 4.0, "bfloat16": 2.0, "float16": 2.0, "half": 2.0, "fp8": 1.0}
 
@@ -37,14 +39,18 @@ class Shape:
 
 def find(name: str) -> Path | None:
     """The folder that a name stands for: itself, or a snapshot in the local cache of the hub."""
-    if Path(name).expanduser().is_dir():
-        return Path(name).expanduser()
+    try:
+        if Path(name).expanduser().is_dir():
+            return Path(name).expanduser()
+    except (OSError, RuntimeError):
+        # Too long for a name; or "~" of a user that there is not.
+        return None
     home = Path(os.environ.get("HF_HOME") or "~/.cache/huggingface").expanduser()
     hub = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
     model = hub / f"models--{name.replace('/', '--')}"
     try:
         commit = (model / "refs" / "main").read_text("utf-8").strip()
-    except OSError:
+    except (OSError, ValueError):
         return None
     folder = model / "snapshots" / Path(commit).name
     return folder if (folder / "config.json").is_file() else None
@@ -67,8 +73,8 @@ def read(folder: Path) -> Shape | Problem:
             "a folder that vLLM can serve",
             "name the folder that holds config.json",
         )
-    except ValueError as error:
-        return Problem(str(path), f"is no JSON: {error}")
+    except (ValueError, RecursionError) as error:
+        return Problem(str(path), f"is no JSON: {str(error)[:160]}")
     if not isinstance(config, dict):
         return Problem(str(path), "is no JSON object")
     return shape(config, on_disk(folder))
@@ -79,8 +85,9 @@ def on_disk(folder: Path) -> int | None:
     for index in sorted(folder.glob("*.safetensors.index.json")):
         try:
             total = json.loads(index.read_text("utf-8"))["metadata"]["total_size"]
-            return int(total)
-        except (OSError, ValueError, KeyError, TypeError):
+            if 0 < int(total) < _MOST:
+                return int(total)
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             continue
     for pattern in _WEIGHTS:
         sizes = [path.stat().st_size for path in folder.glob(pattern)]
@@ -119,7 +126,7 @@ def shape(config: Mapping[str, Any], weights: float | None = None) -> Shape:
 
 def _count(config: Mapping[str, Any], key: str) -> int | None:
     value = config.get(key)
-    return value if isinstance(value, int) and value > 0 else None
+    return value if isinstance(value, int) and 0 < value < _MOST else None
 
 
 def _kv(

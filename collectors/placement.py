@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from collectors import fit
 from collectors.errors import Problem
 from collectors.fit import Demand
-from collectors.flags import values
 from collectors.hardware import Gpu, Inventory, NoGpu
 from collectors.model_folder import Shape
 from collectors.schedule import Plan
@@ -132,14 +131,6 @@ def _arm(
     plan: Plan, arm: Arm, gpus: Sequence[Gpu], demand: Demand, shape: Shape | None
 ) -> Iterator[Problem]:
     where = f"arm {arm.name!r}"
-    data = fit.human(values(words(plan, arm), "--data-parallel-size", "-dp")) or 1
-    if demand.split * data != arm.gpus:
-        yield Problem(
-            where,
-            f"its flags split a server over {demand.split * data} GPUs, and the study gives it "
-            f"{arm.gpus}",
-            todo=f"write gpus = {demand.split * data}",
-        )
     needed = arm.gpus * arm.replicas
     if needed > len(gpus):
         each = f" ({arm.replicas} servers x {arm.gpus})" if arm.replicas > 1 else ""

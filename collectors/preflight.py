@@ -22,6 +22,7 @@ from collectors import (
     installed,
     model_check,
     placement,
+    profiler,
     storage,
 )
 from collectors.errors import Problem
@@ -45,6 +46,8 @@ class Preflight:
     versions: Mapping[str, str]
     """Of vLLM, the router and what they stand on, by package."""
     gpus: Inventory | NoGpu
+    profiler_flag: bool = True
+    """Whether the installed `vllm serve` is told of a profiler by a flag."""
 
 
 @dataclass(slots=True)
@@ -111,6 +114,7 @@ def check(
         reckoned,
         {**versions, "python": platform.python_version()},
         gpus,
+        help_texts.SERVE not in known or profiler.FLAG in known[help_texts.SERVE].flags,
     )
 
 

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
-from collectors import keeper, mask
+from collectors import keeper, mask, strays
 from collectors.commands import Command
 from collectors.keeper import KILL, MARK, STOP
 
@@ -50,7 +50,7 @@ class Process:
         Args:
             command: Words and what is added to the environment.
             log: Gets all it prints.
-            mark: Whose it is: see `keeper.strays`.
+            mark: Whose it is: see `collectors.strays`.
             grace: Seconds it may take to end when asked.
         """
         self.command = command
@@ -108,7 +108,7 @@ class Process:
             self._keeper.send_signal(signal.SIGKILL)
             status = self._keeper.wait()
         if status < 0:
-            keeper.end_orphans(self._mark)
+            strays.end_orphans(self._mark)
         return status
 
 

@@ -12,7 +12,6 @@ import gzip
 import hashlib
 import json
 import os
-import shutil
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -59,7 +58,7 @@ def read_record(folder: Path) -> dict[str, Any] | None:
     """A folder's run.json; None where there is none that can be read."""
     try:
         record = json.loads((folder / RECORD).read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
 
@@ -191,13 +190,6 @@ def locked(folder: Path) -> Iterator[None]:
                 )
             ) from None
         yield
-
-
-def free_bytes(folder: Path) -> int:
-    """Free space where a folder is or will be."""
-    while not folder.exists():
-        folder = folder.parent
-    return shutil.disk_usage(folder).free
 
 
 def _sync(folder: Path) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from collectors.errors import BadInput, Problem
-from collectors.study import DIRECT, Arm, Load, Study, Workload
+from collectors.flags import given, plain
+from collectors.study import DIRECT, MOST_RUNS, Arm, Load, Study, Workload
 from collectors.tables import nearest
 
 T = TypeVar("T")
@@ -45,10 +46,14 @@ class Job:
     seed: int
     """Of the prompts: the same for every arm, another for each repeat."""
     clients: int = 1
+    profiled: bool = False
+    """Whether steps are recorded by a profiler, at so many requests in flight."""
 
     @property
     def name(self) -> str:
         """Folder of the run below its arm's."""
+        if self.profiled:
+            return f"{self.workload}-b{self.concurrency}"
         return f"{self.workload}-c{self.concurrency}-r{self.repeat}"
 
     @property
@@ -83,6 +88,11 @@ class Plan:
         return tuple(job for session in self.sessions for job in session.jobs)
 
     @property
+    def profiled(self) -> bool:
+        """Whether its runs are captures of a profiler."""
+        return any(job.profiled for session in self.sessions for job in session.jobs)
+
+    @property
     def arms(self) -> tuple[Arm, ...]:
         """The arms that are run, in the study's order."""
         used = {name for session in self.sessions for name in session.arms}
@@ -98,7 +108,7 @@ class Plan:
 def plan(study: Study, wanted: Selection = Selection()) -> Plan:
     """The runs of a study, in order.
 
-    A load that the study does not list is run with the number of prompts of the listed load
+    A load that no workload asked for lists is run with the number of prompts of the listed load
     nearest to it, no fewer than four times the requests in flight.
 
     Raises:
@@ -107,13 +117,22 @@ def plan(study: Study, wanted: Selection = Selection()) -> Plan:
     arms = _named(wanted.arms, study.arms, "arm", study.name)
     workloads = _named(wanted.workloads, study.workloads, "workload", study.name)
     jobs: list[Job] = []
-    notes: dict[str, None] = {}
+    notes: dict[str, None] = dict.fromkeys(_unmeasured(study, arms))
+    listed = {load.concurrency for workload in workloads for load in workload.loads}
     for workload in workloads:
-        for load in _loads(workload, wanted):
+        for load in _loads(workload, wanted, listed):
             for arm in arms:
                 if load.arms and arm.name not in load.arms:
                     continue
                 jobs += _repeats(study, arm, workload, load, wanted, notes)
+                if len(jobs) > MOST_RUNS:
+                    raise BadInput(
+                        Problem(
+                            f"study {study.name!r}",
+                            f"has more than {MOST_RUNS:,} runs",
+                            todo="ask for fewer repeats, or part of it: --arm, --workload",
+                        )
+                    )
     # Two loads may become the same one when clients share them.
     unique = list({(job.arm, job.name): job for job in reversed(jobs)}.values())[::-1]
     sessions = tuple(_sessions(study, arms, unique))
@@ -131,14 +150,16 @@ def _named(names: Sequence[str], known: Mapping[str, T], what: str, study: str) 
     return [item for name, item in known.items() if not names or name in names]
 
 
-def _loads(workload: Workload, wanted: Selection) -> list[Load]:
+def _loads(workload: Workload, wanted: Selection, listed: Collection[int]) -> list[Load]:
+    """The loads asked for: one that some workload lists is that one's alone."""
     if not wanted.concurrency:
         return list(workload.loads)
     found = []
     for concurrency in dict.fromkeys(wanted.concurrency):
         same = [load for load in workload.loads if load.concurrency == concurrency]
         near = min(workload.loads, key=lambda load: abs(load.concurrency - concurrency))
-        found += same or [Load(concurrency, max(near.prompts, 4 * concurrency))]
+        new = Load(concurrency, max(near.prompts, 4 * concurrency))
+        found += same or ([] if concurrency in listed else [new])
     return found
 
 
@@ -152,6 +173,11 @@ def _repeats(
 ) -> list[Job]:
     clients = arm.replicas if arm.router == DIRECT else 1
     total = clients * -(-load.concurrency // clients)
+    prompts = max(wanted.prompts or load.prompts, clients)
+    if prompts < total:
+        notes[
+            f"workload {workload.name!r}: {prompts} prompts never make {total} requests in flight"
+        ] = None
     if total != load.concurrency:
         notes[
             f"arm {arm.name!r}: {load.concurrency} in flight cannot be shared by {clients} "
@@ -163,13 +189,33 @@ def _repeats(
             arm=arm.name,
             workload=workload.name,
             concurrency=total,
-            prompts=max(wanted.prompts or load.prompts, clients),
+            prompts=prompts,
             repeat=repeat,
             seed=study.seed % 1_000_000 + repeat,
             clients=clients,
         )
         for repeat in range(1, repeats + 1)
     ]
+
+
+def _unmeasured(study: Study, arms: Sequence[Arm]) -> Iterable[str]:
+    """Arms whose flags switch off what they are measured by."""
+    for arm in arms:
+        said = [plain(flag.said) for flag in given((*study.servers.flags, *arm.flags))[1]]
+        if not any("--disable-log-stats".startswith(flag) and len(flag) > 11 for flag in said):
+            continue
+        if arm.telemetry:
+            # vLLM takes a stat logger that is there for a wish for statistics.
+            yield (
+                f"arm {arm.name!r}: --disable-log-stats is undone by what records its steps: its "
+                "servers count, and are measured as if the flag were not there; drop it"
+            )
+        else:
+            yield (
+                f"arm {arm.name!r}: --disable-log-stats without telemetry leaves no counter of its "
+                "servers: no queue, no preemptions, no KV use; its waiting can only be reckoned "
+                "from the client's side"
+            )
 
 
 def _sessions(study: Study, arms: Sequence[Arm], jobs: Sequence[Job]) -> Iterable[Session]:

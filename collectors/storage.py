@@ -185,7 +185,10 @@ def upload(url: str, size: int) -> Problem | None:
 
 def without_password(url: str) -> str:
     """A URL fit to be printed: no user, no password, no query."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "(no address)"
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme, host, parts.path, "", ""))
 

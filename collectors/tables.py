@@ -15,6 +15,7 @@ from collectors.errors import BadInput, Problem
 
 T = TypeVar("T", bound=msgspec.Struct)
 
+_MOST_BYTES = 1 << 20
 _UNKNOWN = re.compile(r"unknown field `(?P<key>[^`]*)`")
 
 
@@ -35,13 +36,21 @@ def read_toml(path: Path) -> dict[str, Any]:
         BadInput: it cannot be read or is no TOML.
     """
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise BadInput(
+                Problem(path.name, "is too long", f"{_MOST_BYTES:,} bytes at most", "split it")
+            )
+        return tomllib.loads(content.decode("utf-8"))
     except OSError as error:
         raise BadInput(
             Problem(path.name, f"cannot be read: {error.strerror}", todo="check the path")
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(Problem(path.name, f"is no TOML: {error}")) from None
+    except (ValueError, RecursionError) as error:
+        # A number of thousands of digits and a list in a list in a list are no errors of TOML.
+        told = " ".join(str(error).split())[:200]
+        raise BadInput(Problem(path.name, f"is no TOML: {told}")) from None
 
 
 def convert(table: object, kind: type[T], where: str) -> T:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from collectors import mask
 from collectors.errors import CollectError, Problem
 
 
@@ -42,7 +43,7 @@ def send(folder: Path, url: str, name: str) -> None:
         raise
     except Exception as error:
         # A driver may raise anything; the run itself lies safely here.
-        told = str(error).splitlines()[0] if str(error) else ""
+        told = mask.text(str(error).splitlines()[0]) if str(error) else ""
         raise CollectError(
             Problem(what, f"{type(error).__name__} {told}".strip(), todo="the run is kept here")
         ) from error

@@ -47,7 +47,7 @@ STREAMS = {
 NAMES_IN_COLLECTORS = {
     # What `--dataset-name` of vLLM's client calls the forms that it reads, and methods of
     # quantization that a model's config.json names.
-    "collectors/cli.py": {"sharegpt"},
+    "collectors/options.py": {"sharegpt"},
     "collectors/data_check.py": {"sharegpt"},
     "collectors/datasets.py": {"sharegpt"},
     "collectors/fit.py": {"awq"},

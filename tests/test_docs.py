@@ -22,7 +22,7 @@ from analysis.load import load
 from analysis.reference import GPU_FACTS, Ref
 from analysis.study import convert, read_study
 from collectors.schedule import plan
-from collectors.study import parse_study
+from collectors.study_file import parse_study
 from tests.generated_docs import TABLES, common_keys, when_keys
 
 ROOT = Path(__file__).parents[1]

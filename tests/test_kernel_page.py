@@ -103,6 +103,9 @@ def test_a_row_of_samples() -> None:
     assert "500 W | 2 J" in text.replace("2.00 J", "2 J")
     assert "power cap (100 %)" in text
     assert "P0" in text
+    counted = samples([500.0] * 41, energy=[1e5 + 240.0 * k for k in range(41)])
+    (row,) = gpu_rows([builders.cell("a", sampled(counted))])
+    assert "500 W; by its counter 480 W" in " | ".join(map(str, row))
     unknown = samples([500.0] * 41)
     (row,) = gpu_rows([builders.cell("a", sampled(unknown))])
     assert "not told" in " | ".join(map(str, row))

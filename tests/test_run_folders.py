@@ -462,8 +462,15 @@ def test_the_traces_of_a_profile_that_did_not_end_well_are_not_used(tmp_path: Pa
     put(profile / "run.json", record(workload="profile", state="failed"))
     write(profile / "rank0.pt.trace.json", server(4000.0, batch=8))
     found = reasons(tmp_path)
-    assert "its run is failed" in found["s/slotted/profile-b8/rank0.pt.trace.json"]
+    assert "run is failed" in found["s/slotted/profile-b8/rank0.pt.trace.json"]
     assert the_study(tmp_path).arms["slotted"].traces == ()
+    # Put aside and made anew: listed, and nothing is wrong.
+    shutil.move(profile, profile.with_name("profile-b8.failed-1"))
+    put(profile / "run.json", record(workload="profile"))
+    write(profile / "rank0.pt.trace.json", server(4000.0, batch=8))
+    lost = [one for one in scan(tmp_path) if isinstance(one, Skipped)]
+    assert [one.wanted for one in lost] == [True]
+    assert len(the_study(tmp_path).arms["slotted"].traces) == 1
 
 
 def test_a_run_during_which_a_profiler_recorded_is_warned_about(tmp_path: Path) -> None:

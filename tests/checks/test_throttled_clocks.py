@@ -48,3 +48,11 @@ def test_of_several_gpus_the_slowest_counts() -> None:
     told = outcome(throttled_clocks, sampled(found))
     assert told.status == "SUSPECT"
     assert "the slowest of 2 GPUs" in told.reason
+
+
+def test_a_gpu_without_work_is_not_throttled() -> None:
+    clock = [1980.0, 1980.0] + [1980.0, 345.0] * 40
+    use = [1.0, 1.0] + [1.0, 0.0] * 40
+    times = [1000.0 + 0.5 * (k // 2) for k in range(82)]
+    found = samples([600.0] * 82, gpu=[0, 1] * 41, clock=clock, utilisation=use, times=times)
+    assert outcome(throttled_clocks, sampled(found)).status == "VALID"

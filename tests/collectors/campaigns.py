@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from collectors.campaign import Campaign, Settings, Summary
+from collectors.campaign import Campaign
 from collectors.cli import _heed_signals
 from collectors.client import own_process
 from collectors.host import Host
@@ -26,7 +26,10 @@ from collectors.keeper import MARK
 from collectors.progress import Progress
 from collectors.record import Identity
 from collectors.schedule import Selection, plan
-from collectors.study import Study, parse_study, read_study
+from collectors.settings import Settings
+from collectors.study import Study
+from collectors.study_file import parse_study, read_study
+from collectors.summary import Summary
 
 ROOT = Path(__file__).parents[2]
 STAND_IN = (sys.executable, str(Path(__file__).with_name("stand_in.py")))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from collectors import client, run, server
+from collectors import client, run, starting
 
 
 @pytest.fixture(autouse=True)
@@ -16,7 +16,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "_POLL", 0.03)
     monkeypatch.setattr(client, "MOMENT", 0.3)
     monkeypatch.setattr(run, "MOMENT", 0.5)
-    monkeypatch.setattr(server, "_POLL", 0.03)
+    monkeypatch.setattr(starting, "_POLL", 0.03)
 
 
 @pytest.fixture(autouse=True)

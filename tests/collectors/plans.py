@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from collectors.schedule import Plan, Selection, plan
-from collectors.study import parse_study
+from collectors.study_file import parse_study
 
 
 def arm(name: str = "a", **more: Any) -> dict[str, Any]:

@@ -18,10 +18,14 @@ sets it:
     STAND_IN_CLIENT=WORD      fail, exit, silent, garbage or half: how the client goes wrong
     STAND_IN_ONCE=FILE        ... unless the file is there, which the first one makes
     STAND_IN_HOLD=FILE        the client waits while the file is there
+    STAND_IN_SLOTS=N          so many streams at once; the others wait
+    STAND_IN_PROFILER=WORD    absent or mute: has no profiler, or one that leaves no trace
 """
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import json
 import mmap
 import os
@@ -34,6 +38,7 @@ import urllib.error
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 ENV = os.environ
 BLOCK = 16
@@ -56,17 +61,28 @@ class Served(BaseHTTPRequestHandler):
     blocks = 0
     model = ""
     lock = threading.Lock()
+    slots = threading.Semaphore(int(ENV.get("STAND_IN_SLOTS", "1000")))
+    streams: ClassVar[list[int]] = []
+    steps = 0
+    traces = ""
+    """Folder that a profiler writes to."""
 
     def do_GET(self) -> None:
         if self.path == "/metrics":
             self.answer(metrics())
         elif self.path == "/v1/models":
-            self.answer(json.dumps({"data": [{"id": Served.model}]}))
+            self.answer(json.dumps({"data": [{"id": Served.model, "max_model_len": 512}]}))
         else:
             self.answer("")
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.path.endswith("_profile"):
+            profile(self)
+            return
+        if b'"stream": true' in body:
+            self.stream(json.loads(body))
+            return
         if self.path == "/v1/completions":
             with Served.lock:
                 Served.done += 1
@@ -75,6 +91,26 @@ class Served(BaseHTTPRequestHandler):
                     os._exit(3)
         say(f"POST {self.path}")
         self.answer("{}")
+
+    def stream(self, asked: dict[str, object]) -> None:
+        """A token each few milliseconds, until the client leaves or has all it asked for."""
+        if len(asked["prompt"]) + asked["max_tokens"] > 512:  # type: ignore[arg-type, operator]
+            self.send_response(400)
+            self.end_headers()
+            self.wfile.write(b'{"error": "longer than the longest context"}')
+            return
+        self.send_response(200)
+        self.end_headers()
+        with Served.slots, contextlib.suppress(OSError):
+            Served.streams.append(1)
+            try:
+                for _ in range(int(asked["max_tokens"])):  # type: ignore[call-overload]
+                    self.wfile.write(b'data: {"choices": []}\n\n')
+                    Served.steps += 1
+                    time.sleep(0.004)
+                self.wfile.write(b"data: [DONE]\n\n")
+            finally:
+                Served.streams.pop()
 
     def answer(self, text: str) -> None:
         self.send_response(200)
@@ -86,8 +122,24 @@ class Served(BaseHTTPRequestHandler):
         """Nothing."""
 
 
+def profile(request: Served) -> None:
+    """Start and stop a profiler, as vLLM does; what it saw are the steps in between."""
+    if not Served.traces or ENV.get("STAND_IN_PROFILER") == "absent":
+        request.send_response(404)
+        request.end_headers()
+        return
+    if request.path == "/stop_profile" and ENV.get("STAND_IN_PROFILER") != "mute":
+        name = f"{time.time_ns()}-rank-0.{time.time_ns()}.pt.trace.json.gz"
+        text = '{\n"schemaVersion": 1,\n  "host_name": "secret-host",\n"traceEvents": []\n}\n'
+        Path(Served.traces, name).write_bytes(gzip.compress(text.encode()))
+        Path(Served.traces, "profiler_out_0.txt").write_text("Self CPU %\n")
+    request.answer("")
+
+
 def metrics() -> str:
-    lines = [f'vllm:request_success_total{{engine="0",finished_reason="length"}} {Served.done}.0']
+    lines = [f'vllm:num_requests_running{{engine="0"}} {len(Served.streams)}.0']
+    lines += [f'vllm:generation_tokens_total{{engine="0"}} {Served.steps}.0']
+    lines += [f'vllm:request_success_total{{engine="0",finished_reason="length"}} {Served.done}.0']
     if not ENV.get("STAND_IN_MUTE"):
         sizes = f'block_size="{BLOCK}",engine="0",num_gpu_blocks="{Served.blocks}"'
         lines.append(f"vllm:cache_config_info{{{sizes}}} 1.0")
@@ -121,6 +173,8 @@ def serve(words: list[str]) -> None:
     while "STAND_IN_GATE" in ENV and not Path(ENV["STAND_IN_GATE"]).exists():
         time.sleep(0.05)
     Served.model = value_of(words, "--served-model-name")
+    told = json.loads(value_of(words, "--profiler-config", "{}"))
+    Served.traces = told.get("torch_profiler_dir") or ENV.get("VLLM_TORCH_PROFILER_DIR", "")
     fixed = "" if ENV.get("STAND_IN_DEAF") else value_of(words, "--num-gpu-blocks-override")
     Served.blocks = int(fixed or ENV.get("STAND_IN_KV", "100"))
     if not ENV.get("STAND_IN_MUTE"):

@@ -93,6 +93,19 @@ def test_options_reach_the_commands(tmp_path: Path, capsys: Capture) -> None:
         ("--dryrun=1", "did you mean '--dry-run'?"),
         ("inspct x", "did you mean 'inspect'?"),
         ("--repeats 0", "'0' is no number of 1 or more"),
+        ("--repeats 100000", "'100000' is more than 1,000"),
+        ("--study ''", "argument --study: is empty"),
+        ("--study .", "study '.': is a folder; needed: a .toml file"),
+        ("--port 99999", "'99999' is more than 65,535"),
+        ("--vllm '\"a'", "is no command line: No closing quotation"),
+        (
+            "--gpus 0 --study parallelism --arm replica2_rr",
+            "names 1 for arm 'replica2_rr'; needed: 2",
+        ),
+        ("--model Qwen/Qwen3-14=/m", "the study 'quantization' names no such model; did you mean"),
+        ("--dataset share=/d", "names no such dataset; did you mean 'sharegpt'?"),
+        ("--dataset prefix_repetition=/d", "names no such dataset"),
+        ("--model Qwen/Qwen3-14B=/a --model Qwen/Qwen3-14B=/b", "is given twice; give one"),
         ("--gpus 0,a", "'0,a' is no list such as 0,1"),
         ("--model x", "'x' is no NAME=PATH"),
         ("--check --list", "not allowed with argument"),
@@ -110,6 +123,35 @@ def test_a_mistake_is_one_line_and_starts_nothing(words: str, told: str, capsys:
     assert err.count("\n") == 1
     assert err.startswith("collect: ")
     assert not Path("results").exists()
+
+
+def test_a_dry_run_writes_nothing(tmp_path: Path, capsys: Capture) -> None:
+    code, out, _ = run("--study", "cpu-smoke", "--dry-run", capsys=capsys)
+    assert code == 0
+    assert f" serve {tmp_path}/cache/serving-assay/models/smoke-qwen3-" in out.replace(
+        "./", f"{tmp_path}/"
+    )
+    assert list(tmp_path.rglob("*")) == []
+
+
+def test_what_switches_the_evidence_off_is_told(tmp_path: Path, capsys: Capture) -> None:
+    file = toml(
+        study({"name": "a", "model": "m", "flags": ["--disable-log-stats"]}), tmp_path / "m"
+    )
+    file = file.rename(tmp_path / "m.toml")
+    code, out, _ = run("--study", file, "--dry-run", capsys=capsys)
+    assert code == 0
+    assert out.startswith("# arm 'a': --disable-log-stats is undone by what records its steps")
+
+
+def test_every_problem_of_a_study_is_a_line(tmp_path: Path, capsys: Capture) -> None:
+    file = toml(study(repeats=0, seed=2**64), tmp_path / "my.toml")
+    code, _, err = run("--study", file, capsys=capsys)
+    assert code == 2
+    assert err.splitlines() == [
+        "collect: my.toml: repeats = 0; needed: 1 or more",
+        "collect: my.toml: seed of 65 bits; needed: 63 bits at most",
+    ]
 
 
 def test_a_mistake_in_a_file_of_the_user_s(tmp_path: Path, capsys: Capture) -> None:
@@ -244,7 +286,8 @@ def test_clients_are_forked_where_the_interpreter_is_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = SimpleNamespace(vllm=(sys.executable, "-m", "vllm"), results=tmp_path)
-    one = SimpleNamespace(name="s", servers=SimpleNamespace(env=vllm(tmp_path)))
+    servers = SimpleNamespace(name="s", servers=SimpleNamespace(env=vllm(tmp_path)))
+    one = SimpleNamespace(study=servers, profiled=False)
     for choice, kind in (("forked", Worker), ("process", type(None))):
         options = SimpleNamespace(client=choice)
         start, worker = cli._client(options, host, one, "m")  # type: ignore[arg-type]

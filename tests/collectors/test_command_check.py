@@ -10,7 +10,7 @@ from collectors.fit import UTILISATION
 from collectors.help_texts import ROUTER, SERVE
 from collectors.host import Host
 from collectors.schedule import plan
-from collectors.study import read_study, shipped
+from collectors.study_file import read_study, shipped
 from tests.collectors.helps import ROUTER_17, answers
 from tests.collectors.plans import arm, planned, workload
 

@@ -10,7 +10,8 @@ import pytest
 from collectors import commands
 from collectors.host import Host
 from collectors.schedule import Job
-from collectors.study import Study, parse_study
+from collectors.study import Study
+from collectors.study_file import parse_study
 from tests.collectors.campaigns import arm, study
 
 HOST = Host(vllm=("vllm",), router=("vllm-router",), models={"some/model": "/models/m"})

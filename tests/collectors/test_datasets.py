@@ -40,6 +40,29 @@ def test_lines_of_prompts(tmp_path: Path) -> None:
     assert "line 2: " in str(problem)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("s.json", "[]", "holds no prompt that is answered, in 0 conversations"),
+        ("s.json", '[{"conversations": [{"value": "a"}]}]', "answered, in 1 conversations"),
+        ("s.jsonl", "\n \n", "holds no prompt"),
+        ("s.jsonl", '{"prompt": "a", "output_tokens": -5}', "line 1: output_tokens = -5"),
+        ("s.jsonl", '{"prompt": "a", "output_tokens": 0}', "line 1: output_tokens = 0"),
+        ("s.jsonl", '{"prompt": "a", "output_tokens": 1e308}', "line 1: output_tokens = 1e+308"),
+        ("s.jsonl", '{"prompt": "a", "output_tokens": "nan"}', "line 1: "),
+    ],
+)
+def test_a_file_of_which_nothing_can_be_sent(
+    tmp_path: Path, name: str, content: str, told: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    problem = datasets.load(path)
+    assert isinstance(problem, Problem)
+    assert told in str(problem)
+    assert "\n" not in str(problem)
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"<html>", b'{"a": 1}', b"\xff\xfe", b"[1]"])
 def test_a_file_of_another_kind_is_one_line(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "s.json"
@@ -55,6 +78,18 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         assert isinstance(problem, Problem)
         assert "No such file" in str(problem)
         assert "--dataset NAME=PATH" in str(problem)
+
+
+def test_what_has_no_end_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    for path in (Path("/dev/zero"), tmp_path, tmp_path / "pipe.json"):
+        for problem in (datasets.load(path), datasets.quick_look(path)):
+            assert isinstance(problem, Problem)
+            assert "is no file" in str(problem)
+    sparse = tmp_path / "s.json"
+    with sparse.open("wb") as file:
+        file.truncate(9 << 30)
+    assert "9,663,676,416 bytes" in str(datasets.load(sparse))
 
 
 def test_the_filter_is_the_clients() -> None:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -8,6 +11,7 @@ import pytest
 
 from collectors.errors import Problem
 from collectors.help_texts import BENCH, ROUTER, SERVE, Help, Question, asking, questions
+from tests.collectors.campaigns import ROOT, until
 from tests.collectors.commands_that_tell import calls, router, script, vllm
 from tests.collectors.helps import ROUTER_15, SERVE_28
 
@@ -106,6 +110,37 @@ def test_leaving_early_ends_what_runs(tmp_path: Path) -> None:
         raise KeyboardInterrupt
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
+
+
+_ASKS = """
+import pathlib, sys
+from collectors.help_texts import Question, asking
+question = Question("slow", (sys.argv[1],))
+with asking((question,), {}, folder=pathlib.Path(sys.argv[2])) as answers:
+    answers()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_command_ends_with_who_asked_however_that_ends(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    pids = tmp_path / "pids"
+    command = script(
+        tmp_path / "slow",
+        "import os, signal, subprocess\n"
+        "for each in (signal.SIGINT, signal.SIGTERM): signal.signal(each, signal.SIG_IGN)\n"
+        "child = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+        f"pathlib.Path({str(tmp_path / 'new')!r}).write_text(f'{{os.getpid()}} {{child.pid}}')\n"
+        f"os.rename({str(tmp_path / 'new')!r}, {str(pids)!r}); time.sleep(600)",
+    )
+    words = [sys.executable, "-c", _ASKS, *command, str(tmp_path / "cache")]
+    asking = subprocess.Popen(words, cwd=ROOT, stderr=subprocess.DEVNULL, start_new_session=True)
+    until(pids.exists)
+    asking.send_signal(number)
+    asking.wait(20)
+    for pid in map(int, pids.read_text().split()):
+        until(lambda pid=pid: not Path(f"/proc/{pid}").exists(), f"{pid} lives")  # type: ignore[misc]
 
 
 def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path: Path) -> None:

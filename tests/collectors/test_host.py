@@ -19,8 +19,8 @@ def program(folder: Path, name: str, first: str = "#!/bin/sh") -> Path:
 
 
 def test_what_is_said_wins() -> None:
-    assert vllm_command("/x/python -m 'a b'") == ("/x/python", "-m", "a b")
-    assert router_command("r") == ("r",)
+    assert vllm_command(("/x/python", "-m", "a b")) == ("/x/python", "-m", "a b")
+    assert router_command(["r"]) == ("r",)
 
 
 def test_beside_this_interpreter_then_on_the_path_then_as_a_module(
@@ -28,13 +28,13 @@ def test_beside_this_interpreter_then_on_the_path_then_as_a_module(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
     monkeypatch.setattr(sys, "executable", str(program(tmp_path / "bin", "python")))
-    assert command_of("", "tool") == ()
-    assert command_of("", "tool", "json.tool") == (sys.executable, "-m", "json.tool")
-    assert command_of("", "tool", "nonesuch.tool") == ()
+    assert command_of((), "tool") == ()
+    assert command_of((), "tool", "json.tool") == (sys.executable, "-m", "json.tool")
+    assert command_of((), "tool", "nonesuch.tool") == ()
     found = program(tmp_path / "path", "tool")
-    assert command_of("", "tool", "json.tool") == (str(found),)
+    assert command_of((), "tool", "json.tool") == (str(found),)
     beside = program(tmp_path / "bin", "tool")
-    assert command_of("", "tool", "json.tool") == (str(beside),)
+    assert command_of((), "tool", "json.tool") == (str(beside),)
 
 
 def test_models_by_their_name() -> None:

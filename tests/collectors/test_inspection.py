@@ -76,3 +76,23 @@ def test_what_cannot_be_told_is_one_line(tmp_path: Path) -> None:
     write_sharegpt(data, [(10, 10)])
     with pytest.raises(BadInput, match="cannot be written"):
         inspection.report(data, model=str(model), save=tmp_path / "no" / "x.jsonl")
+
+
+def test_samples_never_take_the_place_of_what_they_are_drawn_from(tmp_path: Path) -> None:
+    data = write_sharegpt(tmp_path / "s.json", [(10, 10)])
+    model = write_tokenizer(tmp_path / "model")
+    (tmp_path / "link.json").symlink_to(data)
+    (tmp_path / "hard.json").hardlink_to(data)
+    before = data.read_bytes()
+    for name in ("s.json", "link.json", "hard.json", "model/../s.json"):
+        with pytest.raises(BadInput, match="is the dataset itself; name another file"):
+            inspection.report(data, model=str(model), save=tmp_path / name)
+    with pytest.raises(BadInput, match="is the model's own tokenizer"):
+        inspection.report(data, model=str(model), save=model / "tokenizer.json")
+    with pytest.raises(BadInput, match="cannot be written: Is a directory"):
+        inspection.report(data, model=str(model), save=model)
+    assert data.read_bytes() == before
+    # The same name again is what somebody does who asks again.
+    for _ in range(2):
+        inspection.report(data, model=str(model), save=tmp_path / "samples.jsonl")
+    assert (tmp_path / "samples.jsonl").read_text().count("\n") == 1

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from collectors import keeper
+from collectors import keeper, strays
 from collectors.commands import Command
 from collectors.process import Process
 from tests.collectors.campaigns import until
@@ -28,7 +28,7 @@ def mark(tmp_path: Path) -> Iterator[str]:
 
 
 def marked(mark: str) -> list[int]:
-    return keeper._marked(mark)[0]
+    return strays.marked(mark)[0]
 
 
 def kept(tmp_path: Path, *words: str, grace: float = 5, **env: str) -> Process:
@@ -205,11 +205,11 @@ def test_the_keeper_is_killed(tmp_path: Path, mark: str) -> None:
     os.kill(process.pid, signal.SIGKILL)
     assert process.wait(30) == -signal.SIGKILL
     # The command goes with its keeper; what came of it is left, and found.
-    until(lambda: len(keeper.strays(mark)) == 1)
-    assert keeper.strays("another") == []
-    assert keeper.end_strays("another") == 0
+    until(lambda: len(strays.strays(mark)) == 1)
+    assert strays.strays("another") == []
+    assert strays.end_strays("another") == 0
     assert memory.exists()
-    assert keeper.end_strays(mark) == 1
+    assert strays.end_strays(mark) == 1
     assert marked(mark) == []
     assert not memory.exists()
 
@@ -217,8 +217,8 @@ def test_the_keeper_is_killed(tmp_path: Path, mark: str) -> None:
 def test_what_this_process_keeps_is_no_stray(tmp_path: Path, mark: str) -> None:
     process = bash(tmp_path, "echo up; sleep 600")
     says(tmp_path, "up")
-    assert keeper.strays(mark) == []
-    assert keeper.end_strays(mark) == 0
+    assert strays.strays(mark) == []
+    assert strays.end_strays(mark) == 0
     assert process.status is None
     process.stop()
 
@@ -231,7 +231,7 @@ def test_a_keeper_without_a_holder_is_waited_for(tmp_path: Path, mark: str) -> N
     says(tmp_path, "up")
     holder.kill()
     holder.wait()
-    assert keeper.end_strays(mark) > 0
+    assert strays.end_strays(mark) > 0
     assert marked(mark) == []
     assert log(tmp_path).endswith("in peace\n")
 
@@ -241,11 +241,11 @@ def test_a_keeper_that_hangs_is_killed(tmp_path: Path, mark: str) -> None:
         [PYTHON, "-c", HOLDER, mark, "trap '' INT; echo up; sleep 600"], cwd=ROOT
     )
     says(tmp_path, "up")
-    (one,) = keeper._marked(mark)[1]
+    (one,) = strays.marked(mark)[1]
     os.kill(one, signal.SIGSTOP)
     holder.kill()
     holder.wait()
-    keeper.end_strays(mark, patience=0.5)
+    strays.end_strays(mark, patience=0.5)
     assert marked(mark) == []
 
 

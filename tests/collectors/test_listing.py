@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from collectors import listing
-from collectors.campaign import Summary
+from collectors.captures import captures
 from collectors.host import Host
 from collectors.schedule import Selection, plan
-from collectors.study import parse_study, read_study, shipped
+from collectors.study_file import parse_study, read_study, shipped
+from collectors.summary import Summary
 from tests.collectors.campaigns import arm, study
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -97,7 +98,9 @@ def test_no_flag_of_the_write_up_is_missing(
 
 def test_ports_gpus_and_secrets_of_a_dry_run() -> None:
     table = study(
-        arm(replicas=2, router="round_robin", gpus=2, flags=["--api-key", "5ecret-key"]),
+        arm(
+            replicas=2, router="round_robin", gpus=2, flags=["-tp", "2", "--api-key", "5ecret-key"]
+        ),
         env={"HF_TOKEN": "5ecret-key", "A": "b c"},
     )
     made = plan(parse_study(table, "s.toml"))
@@ -155,3 +158,17 @@ def test_all_studies() -> None:
 )
 def test_summaries(told: Summary, lines: list[str]) -> None:
     assert list(listing.summary(told)) == lines
+
+
+def test_a_dry_run_of_captures() -> None:
+    one = parse_study(study(arm(profile=[3])), "s.toml")
+    made = captures(one, Selection(), ())
+    start, server, run, steps = listing.dry_run(made, Host(("vllm",), port=9000), (0,))
+    assert start == "# start 1 of one"
+    assert '--profiler-config \'{"profiler": "torch"' in server
+    assert "one/.servers/p1.1-profile" in server
+    assert run == "# tried/one/profile-b3"
+    assert steps == (
+        "# requests of 256 tokens decode, 3 at once; POST http://127.0.0.1:9000/start_profile; 40 "
+        "steps; POST http://127.0.0.1:9000/stop_profile"
+    )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors import mask
+from collectors import mask, secret
 
 SECRET = "Zq9PwTr4xyz23"  # noqa: S105 - of nothing
 HELP = Path(__file__).parents[2] / "results" / "writeup" / "help"
@@ -32,6 +32,16 @@ HELP = Path(__file__).parents[2] / "results" / "writeup" / "help"
         ["--upload", f"https://host/x?x=1&sas_token={SECRET}"],
         ["--thing", f'{{"api_key": "{SECRET}"}}'],
         ["--thing", f"{{'hf.access_token': '{SECRET}'}}"],
+        ["-H", f"Authorization: Basic {SECRET}"],
+        ["-H", f"X-Thing: {SECRET}"],
+        ["--header", f"Authorization: {SECRET}"],
+        ["--thing", f"Proxy-Authorization: Basic {SECRET}"],
+        ["--url", f"https://host/x?x=1&sig={SECRET}"],
+        ["--url", f"https://host/x?X-Amz-Signature={SECRET}&x=1"],
+        ["--url", f"https://host/x?X-Amz-Security-Token={SECRET}"],
+        ["--url", f"https://user:{SECRET}@host/v1"],
+        [f"DB_PASS={SECRET}"],
+        ["--tokens", SECRET],
     ],
 )
 def test_a_secret_is_masked_wherever_it_stands(words: list[str]) -> None:
@@ -39,7 +49,7 @@ def test_a_secret_is_masked_wherever_it_stands(words: list[str]) -> None:
     assert shown[0] == "vllm"
     assert len(shown) == len(words) + 1
     assert SECRET not in " ".join(shown)
-    assert mask.MASK in " ".join(shown)
+    assert secret.MASK in " ".join(shown)
     # What the program prints of it is masked as well, with what stood around it or without.
     hidden = mask.values(words, {})
     assert SECRET in hidden
@@ -55,6 +65,9 @@ def test_a_secret_is_masked_wherever_it_stands(words: list[str]) -> None:
         ["--metadata", "arm=token-mix", "keys=3"],
         ["--base-url", "http://127.0.0.1:8000"],
         ["--api-key"],
+        ["--tokens", "128"],
+        ["--hf-overrides", "hf_overrides", "max_tokens=5", "eos_token=x"],
+        ["--thing", "Basic configuration of a task-specific-thing"],
     ],
 )
 def test_what_is_no_secret_stays(words: list[str]) -> None:
@@ -80,11 +93,11 @@ def test_no_option_of_the_real_programs_but_secret_ones_is_masked() -> None:
         if word.startswith("--")
     }
     assert len(flags) > 300
-    secret = {flag for flag in flags if mask.is_secret(flag.partition("=")[0])}
-    assert "--api-key" in secret
+    found = {flag for flag in flags if secret.is_secret(flag.partition("=")[0])}
+    assert "--api-key" in found
     # Of credentials, it says whether they may be sent, and takes no word.
-    assert {flag for flag in secret if not flag.endswith(("key", "token", "credentials"))} == set()
-    assert not {flag for flag in secret if flag.endswith("tokens")}
+    assert {flag for flag in found if not flag.endswith(("key", "token", "credentials"))} == set()
+    assert not {flag for flag in found if flag.endswith("tokens")}
 
 
 def test_environments() -> None:
@@ -126,7 +139,7 @@ def test_any_words_keep_their_number(words: list[str]) -> None:
     st.text("abcdefghijklmnopqrstuvwxyz0123456789_", min_size=6),
     st.lists(st.sampled_from(["serve", "--port", "1", "model"]), max_size=4),
 )
-def test_no_secret_is_shown(flag: str, secret: str, others: list[str]) -> None:
-    shown = mask.flags([*others, flag, f"Q{secret}", "--end"])
-    assert f"Q{secret}" not in shown
+def test_no_secret_is_shown(flag: str, word: str, others: list[str]) -> None:
+    shown = mask.flags([*others, flag, f"Q{word}", "--end"])
+    assert f"Q{word}" not in shown
     assert shown[: len(others)] == others

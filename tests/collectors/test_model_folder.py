@@ -79,7 +79,7 @@ def test_a_folder_without_a_config_is_a_problem(tmp_path: Path) -> None:
     problem = model_folder.read(tmp_path)
     assert isinstance(problem, Problem)
     assert "config.json: No such file" in str(problem)
-    for text in ("{", "[]"):
+    for text in ("{", "[]", "[" * 100_000):
         (tmp_path / "config.json").write_text(text)
         assert "is no JSON" in str(model_folder.read(tmp_path))
 
@@ -106,3 +106,20 @@ def test_a_name_is_looked_for_in_the_hubs_cache(
 )
 def test_a_path_is_told_from_a_name(name: str, path: bool) -> None:
     assert model_folder.is_path(name) is path
+
+
+@pytest.mark.parametrize("name", ["~nobody-here/x", "x" * 5000, "a/" * 3000, "a\0b", ""])
+def test_a_name_that_no_folder_can_have(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert model_folder.find(name) in (None, Path())
+
+
+@pytest.mark.parametrize("total", ["1e999", "-5", "1" + "0" * 400, '"x"', "null", "true"])
+def test_absurd_sizes_are_none(total: str, tmp_path: Path) -> None:
+    (tmp_path / "a.safetensors.index.json").write_text(f'{{"metadata": {{"total_size": {total}}}}}')
+    assert model_folder.on_disk(tmp_path) in (None, 1)
+    huge = dict.fromkeys(("hidden_size", "num_hidden_layers", "vocab_size"), 10**400)
+    assert model_folder.shape({**QWEN3_14B, **huge}).weights is None

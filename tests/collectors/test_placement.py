@@ -7,7 +7,7 @@ import pytest
 from collectors import model_folder, placement
 from collectors.hardware import Inventory, NoGpu, inventory
 from collectors.schedule import Plan, plan
-from collectors.study import read_study
+from collectors.study_file import read_study
 from tests.collectors.fake_nvml import GIB, Card, FakeNvml
 from tests.collectors.plans import arm, planned
 from tests.collectors.test_model_folder import AWQ, QWEN3_14B
@@ -96,9 +96,7 @@ def test_a_chosen_gpu_that_is_not_there() -> None:
     assert told(planned(), l4(2), 0, 7)[0].startswith("GPU 7: there is none; this machine has 0, 1")
 
 
-def test_flags_and_the_study_must_agree_on_gpus() -> None:
-    (line,) = told(planned(arm(flags=["--tensor-parallel-size", "2"])), l4(2))
-    assert "its flags split a server over 2 GPUs, and the study gives it 1; write gpus = 2" in line
+def test_copies_of_the_weights_take_gpus_too() -> None:
     dp = arm(gpus=4, flags=["-tp", "2", "--data-parallel-size", "2"])
     assert told(planned(dp), l4(4)) == []
 
@@ -118,7 +116,8 @@ def test_equal_gpus_say_equal_things_once() -> None:
     ],
 )
 def test_what_no_machine_can_start(flags: list[str], words: str) -> None:
-    made = planned(arm(flags=flags))
+    gpus = int(flags[1]) if "p" in flags[0][:3] else 1
+    made = planned(arm(flags=flags, gpus=gpus))
     asked = placement.demands(made, 0.92)
     (problem,) = placement.without_gpus(made, asked, SHAPE)
     assert words in str(problem)

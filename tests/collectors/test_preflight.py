@@ -13,7 +13,7 @@ from collectors.hardware import Inventory, NoGpu
 from collectors.host import Host, command_of
 from collectors.preflight import Preflight
 from collectors.schedule import Plan, plan
-from collectors.study import read_study
+from collectors.study_file import read_study
 from tests.collectors import commands_that_tell
 from tests.collectors.fake_nvml import Card, FakeNvml
 from tests.collectors.plans import arm, planned, workload

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors import keeper
+from collectors import strays
 from collectors.commands import Command
 from collectors.process import Process, kill_all, telling_lines
 from tests.collectors.campaigns import until
@@ -92,7 +92,7 @@ def test_what_a_killed_keeper_kept_is_ended(tmp_path: Path) -> None:
     until(lambda: log.exists() and log.read_text())
     os.kill(process.pid, signal.SIGKILL)
     assert process.stop() == -signal.SIGKILL
-    assert keeper.strays(mark) == []
+    assert strays.strays(mark) == []
     # What a living keeper keeps is nobody's orphan.
     assert other.wait(0.2) is None
     other.stop()

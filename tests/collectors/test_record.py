@@ -8,10 +8,11 @@ from pathlib import Path
 from collectors import record
 from collectors.commands import Command
 from collectors.host import Host
+from collectors.kv import Kv
 from collectors.record import Identity
 from collectors.schedule import plan
-from collectors.server import Engine, Fleet, Kv
-from collectors.study import parse_study, read_study, shipped
+from collectors.server import Engine, Fleet
+from collectors.study_file import parse_study, read_study, shipped
 from tests.collectors.campaigns import arm, study
 
 HOST = Host(vllm=("vllm",))

@@ -19,8 +19,9 @@ from collectors.keeper import descendants
 from collectors.record import Identity
 from collectors.run import Made, make
 from collectors.schedule import Plan, plan
-from collectors.server import Fleet, Starter
-from collectors.study import parse_study
+from collectors.server import Fleet
+from collectors.starting import Starter
+from collectors.study_file import parse_study
 from tests.collectors.campaigns import STAND_IN, WAIT, port, study
 
 

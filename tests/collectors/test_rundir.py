@@ -144,10 +144,6 @@ def test_one_collector_a_folder(tmp_path: Path) -> None:
         other.wait()
 
 
-def test_free_space_of_a_folder_to_come(tmp_path: Path) -> None:
-    assert rundir.free_bytes(tmp_path / "a" / "b") > 0
-
-
 @settings(deadline=None)
 @given(st.dictionaries(st.text(max_size=5), st.text() | st.integers() | st.none(), max_size=5))
 def test_any_record_is_read_as_it_was_written(

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from collectors.commands import share
 from collectors.errors import BadInput
 from collectors.schedule import Plan, Selection, plan
-from collectors.study import Study, parse_study, read_study, shipped
+from collectors.study import Study
+from collectors.study_file import parse_study, read_study, shipped
 from tests.collectors.campaigns import arm, study
 
 
@@ -202,3 +203,30 @@ def test_arms_that_a_load_does_not_name() -> None:
 def test_a_name_that_is_not_there(what: str) -> None:
     with pytest.raises(BadInput, match="is not in the study 'tried'; did you mean"):
         wanted(made(), **{what: ("onw" if what == "arms" else "wrok",)})
+
+
+@pytest.mark.parametrize("flag", ["--disable-log-stats", "--disable_log_stats", "--disable-log-st"])
+def test_a_flag_that_switches_counters_off_is_noted(flag: str) -> None:
+    arms = arm("a", flags=[flag], telemetry=True), arm("b"), arm("c", flags=[flag])
+    notes = plan(parse_study(study(*arms), "s.toml")).notes
+    assert notes[0].startswith("arm 'a': --disable-log-stats is undone by what records its steps")
+    assert notes[1].startswith("arm 'c': --disable-log-stats without telemetry leaves no counter")
+    assert len(notes) == 2
+    assert plan(parse_study(study(arm(flags=["--disable-nccl"])), "s.toml")).notes == ()
+
+
+def test_a_load_of_one_workload_is_made_up_for_no_other() -> None:
+    table = study(arm("one"), concurrency=2)
+    table["workload"].append({"name": "more", "loads": [{"concurrency": 5, "prompts": 9}]})
+    one = parse_study(table, "s.toml")
+
+    def asked(*loads: int) -> list[tuple[str, int]]:
+        return [(job.workload, job.concurrency) for job in plan(one, Selection((), (), loads)).jobs]
+
+    assert asked(5) == [("more", 5)]
+    assert sorted(asked(7)) == [("more", 7), ("work", 7)]
+
+
+def test_prompts_that_never_fill_a_load_are_noted() -> None:
+    one = parse_study(study(prompts=4, concurrency=8), "s.toml")
+    assert plan(one).notes == ("workload 'work': 4 prompts never make 8 requests in flight",)

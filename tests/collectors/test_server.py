@@ -16,8 +16,10 @@ import pytest
 from collectors.errors import ServerFailed
 from collectors.host import Host
 from collectors.http import answers
-from collectors.server import Cancelled, Extra, Fleet, Starter, at_once, somebody_elses
-from collectors.study import parse_study
+from collectors.server import Fleet, somebody_elses
+from collectors.starting import Cancelled, Extra, Starter
+from collectors.study_file import parse_study
+from collectors.threads import at_once
 from tests.collectors.campaigns import STAND_IN, WAIT, arm, kept_for, port, study, until
 
 
@@ -134,7 +136,7 @@ def test_replicas_with_a_fixed_room_start_at_once(tmp_path: Path) -> None:
 
 
 def test_gpus_are_dealt_out_to_replicas(tmp_path: Path) -> None:
-    made = starter(tmp_path, {"replicas": 2, "router": "direct", "gpus": 2})
+    made = starter(tmp_path, {"replicas": 2, "router": "direct", "gpus": 2, "flags": ["-tp", "2"]})
     asked: list[int] = []
 
     def extra(replica: int) -> Extra:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from collectors import keeper, rundir
+from collectors import keeper, rundir, strays
 from collectors.http import free_port, get
 
 ROOT = Path(__file__).parents[2]
@@ -207,7 +207,7 @@ class Place:
                 process.kill()
                 process.communicate()
         until(lambda: not running.alive() and not self.marked(), f"left: {running.alive()}")
-        used = keeper._mapped()
+        used = keeper.mapped()
         left = {
             name
             for name, inode in keeper.shared_memory().items()
@@ -220,7 +220,7 @@ class Place:
 
     def marked(self) -> list[int]:
         """What lives for these results, whoever its parent is."""
-        return keeper._marked(str(self.study.resolve()))[0]
+        return strays.marked(str(self.study.resolve()))[0]
 
     def starts(self) -> list[Path]:
         """The whole log of each start of a server."""
