@@ -94,12 +94,14 @@ def read(path: Path, file: str) -> list[Record]:
         if not math.isfinite(at):
             continue
         labels = labels_of((found["labels"] or b"").decode("utf-8", "replace"))
-        engine = engines.setdefault((server, labels.get("engine", "")), _Engine())
-        if engine.scrape != scrape:
+        key = (server, labels.get("engine", ""))
+        engine = engines.get(key)
+        if engine is None or engine.scrape != scrape:
             rows += 1
             if rows > _MOST_ROWS:
                 trouble = trouble or f"more than {_MOST_ROWS:,} samples"
                 break
+            engine = engines.setdefault(key, _Engine())
             engine.scrape = scrape
             engine.clock.append(at)
             engine.rows.append([math.nan] * len(_FIELDS))
