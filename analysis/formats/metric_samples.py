@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +37,8 @@ _FIELDS: Mapping[str, str] = {
 
 _MOST_ROWS = 500_000
 """Scrapes of one file, each engine's counted: six days at 1 Hz."""
+_MOST_ENGINES = 1_000
+"""Engines of all servers together."""
 
 
 def _columns() -> dict[bytes, tuple[int, int]]:
@@ -96,6 +99,9 @@ def read(path: Path, file: str) -> list[Record]:
         labels = labels_of((found["labels"] or b"").decode("utf-8", "replace"))
         key = (server, labels.get("engine", ""))
         engine = engines.get(key)
+        if engine is None and len(engines) == _MOST_ENGINES:
+            trouble = trouble or f"more than {_MOST_ENGINES:,} engines"
+            break
         if engine is None or engine.scrape != scrape:
             rows += 1
             if rows > _MOST_ROWS:
@@ -110,9 +116,9 @@ def read(path: Path, file: str) -> list[Record]:
     if not engines:
         return [Skipped(file, f"{trouble or 'no sample in it'}; collect again")]
     out: list[Record] = []
-    several = {name for name, label in engines if sum(n == name for n, _ in engines) > 1}
+    labels_of_server = Counter(name for name, _ in engines)
     for (name, label), engine in engines.items():
-        told = f"{name}, engine {label}" if name in several else name
+        told = f"{name}, engine {label}" if labels_of_server[name] > 1 else name
         clock = np.array(engine.clock)
         if (np.diff(clock) < 0).any():
             out.append(Skipped(file, f"the clock of {one_line(told, 60)} goes back; collect again"))

@@ -141,6 +141,14 @@ def test_no_more_rows_than_can_be_held(tmp_path: Path, monkeypatch: pytest.Monke
     assert "more than 3 samples" in trouble.reason
 
 
+def test_no_more_engines_than_a_run_has(tmp_path: Path) -> None:
+    series = "".join(f'vllm:num_requests_running{{engine="{n}"}} 1\n' for n in range(30_000))
+    *found, trouble = read(tmp_path, f"# scraped_at 1\n{series}")
+    assert len(found) == 1000
+    assert isinstance(trouble, Skipped)
+    assert "more than 1,000 engines" in trouble.reason
+
+
 def test_no_more_headings_than_scrapes_can_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
