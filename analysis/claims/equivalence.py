@@ -20,6 +20,7 @@ from analysis.quantity import Quantity
 from analysis.reference import Ref, cells_of, describe, described_beside, is_cell, resolve_pair
 from analysis.stats import (
     LEAST_RUN_SD,
+    Comparison,
     beyond_p,
     difference_tips_at,
     equivalence_p,
@@ -69,10 +70,12 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             flips=f"figures on the other side of {size:g} %",
             experiment=again(*cells) if cells else None,
         )
-    verdict, words, p = _runs(ev, claim, ratio, margin)
+    found = compare_runs(cells[0], cells[1], claim.of.metric)
+    verdict, words, p = _runs(claim, found, ratio, margin)
+    left_out = tuple(note[0].upper() + note[1:] + "." for note in found.warnings)
     return Judgement(
         verdict,
-        (f"{subject}: {words[0].lower()}{words[1:]}",),
+        (f"{subject}: {words[0].lower()}{words[1:]}", *left_out),
         numbers,
         assumptions=notes,
         confounds=differences(cells[0], cells[1]),
@@ -120,11 +123,9 @@ def _as_printed(cells: tuple[Cell, ...]) -> str:
 
 
 def _runs(
-    ev: Evidence, claim: Claim, ratio: Quantity, margin: float
+    claim: Claim, found: Comparison, ratio: Quantity, margin: float
 ) -> tuple[Verdict, str, float | None]:
     sd = plausible_sd(claim.of.metric)
-    base, treat = cells_of(ev, claim.against)[0], cells_of(ev, claim.of)[0]
-    found = compare_runs(base, treat, claim.of.metric)
     within = f"{margin * 100:g} %"
     # What the rounding of the prints leaves open, no number of repeats settles.
     holds = 1 - margin <= ratio.lo and ratio.hi <= 1 + margin

@@ -330,12 +330,13 @@ def _noise(claim: Claim, ev: Evidence) -> list[str]:
             f"{found.n_treatment}) the ratio is {found.ratio:.3f} "
             f"[{found.lo:.3f}, {found.hi:.3f}]."
         )
-        return [text, *(w[0].upper() + w[1:] + "." for w in found.warnings)]
-    tips = difference_tips_at(found.ratio)
-    return [
-        f"Single runs: that there is a difference at all stands while the run-to-run sd is "
-        f"below {percent(tips, 2)}."
-    ]
+    else:
+        tips = difference_tips_at(found.ratio)
+        text = (
+            f"Single runs: that there is a difference at all stands while the run-to-run sd is "
+            f"below {percent(tips, 2)}."
+        )
+    return [text, *(w[0].upper() + w[1:] + "." for w in found.warnings)]
 
 
 def _sentence(claim: Claim, base: str, observed: Quantity, target: Quantity) -> str:

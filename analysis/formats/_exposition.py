@@ -22,7 +22,6 @@ def values(text: str) -> Iterator[tuple[str, float]]:
     Raises:
         ValueError: a line that is none of the format; those before it were given.
     """
-    names: dict[tuple[str, str], str] = {}
     for line in text.split("\n"):
         if not line or line[0] == "#" or line.isspace():
             continue
@@ -30,10 +29,7 @@ def values(text: str) -> Iterator[tuple[str, float]]:
         if found is None:
             raise ValueError(line)
         name, labels, number = found[1], (found[2] or "").strip().removesuffix(","), found[3]
-        series = names.get((name, labels))
-        if series is None:
-            told = labels_of(labels)
-            if labels and not told:
-                raise ValueError(line)
-            series = names[name, labels] = series_of(name, told)
-        yield series, float(number)
+        told = labels_of(labels)
+        if labels and not told:
+            raise ValueError(line)
+        yield series_of(name, told), float(number)

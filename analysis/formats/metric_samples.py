@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +37,8 @@ _FIELDS: Mapping[str, str] = {
 
 _MOST_ROWS = 500_000
 """Scrapes of one file, each engine's counted: six days at 1 Hz."""
+_MOST_ENGINES = 1_000
+"""Engines of all servers together."""
 
 
 def _columns() -> dict[bytes, tuple[int, int]]:
@@ -83,6 +86,9 @@ def read(path: Path, file: str) -> list[Record]:
         if found["told"]:
             server = (found["server"] or ALONE.encode()).decode()
             at, scrape = _number(found["at"]), scrape + 1
+            if scrape > _MOST_ROWS:
+                trouble = trouble or f"more than {_MOST_ROWS:,} scrapes"
+                break
             if not math.isfinite(at):
                 return [Skipped(file, "a scrape has no time; collect again")]
             if found["told"] == b"scrape_failed":
@@ -91,12 +97,17 @@ def read(path: Path, file: str) -> list[Record]:
         if not math.isfinite(at):
             continue
         labels = labels_of((found["labels"] or b"").decode("utf-8", "replace"))
-        engine = engines.setdefault((server, labels.get("engine", "")), _Engine())
-        if engine.scrape != scrape:
+        key = (server, labels.get("engine", ""))
+        engine = engines.get(key)
+        if engine is None and len(engines) == _MOST_ENGINES:
+            trouble = trouble or f"more than {_MOST_ENGINES:,} engines"
+            break
+        if engine is None or engine.scrape != scrape:
             rows += 1
             if rows > _MOST_ROWS:
                 trouble = trouble or f"more than {_MOST_ROWS:,} samples"
                 break
+            engine = engines.setdefault(key, _Engine())
             engine.scrape = scrape
             engine.clock.append(at)
             engine.rows.append([math.nan] * len(_FIELDS))
@@ -105,9 +116,9 @@ def read(path: Path, file: str) -> list[Record]:
     if not engines:
         return [Skipped(file, f"{trouble or 'no sample in it'}; collect again")]
     out: list[Record] = []
-    several = {name for name, label in engines if sum(n == name for n, _ in engines) > 1}
+    labels_of_server = Counter(name for name, _ in engines)
     for (name, label), engine in engines.items():
-        told = f"{name}, engine {label}" if name in several else name
+        told = f"{name}, engine {label}" if labels_of_server[name] > 1 else name
         clock = np.array(engine.clock)
         if (np.diff(clock) < 0).any():
             out.append(Skipped(file, f"the clock of {one_line(told, 60)} goes back; collect again"))

@@ -22,6 +22,8 @@ _NAME = re.compile(
 _OF_COLLECTOR = b"# scrape"
 """How the collector's own heading begins, also that of a server that did not answer."""
 _MOST_READ = 16 << 20
+_MOST_SERIES = 100_000
+"""Two hundred times what an engine has."""
 ALONE = "server"
 """What a server is called where a file does not name it."""
 
@@ -52,6 +54,9 @@ def read(path: Path, file: str) -> list[Record]:
     held: dict[str, float] = {}
     try:
         for series, value in values(text):
+            if len(held) >= _MOST_SERIES:
+                trouble = trouble or f"more than {_MOST_SERIES:,} series"
+                break
             if math.isfinite(value) and abs(value) < LARGEST:
                 held[series] = value
     except ValueError as error:

@@ -134,11 +134,26 @@ def test_damaged_gzip_gives_what_came_before(tmp_path: Path) -> None:
 
 def test_no_more_rows_than_can_be_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metric_samples, "_MOST_ROWS", 3)
-    found, trouble = read(tmp_path, "".join(scrape(n, running=1) for n in range(9)))
-    assert isinstance(found, MetricSamples)
-    assert len(found.clock) == 3
+    series = "".join(f'vllm:num_requests_running{{engine="{n}"}} 1\n' for n in range(9))
+    *found, trouble = read(tmp_path, f"# scraped_at 1\n{series}")
+    assert len(found) == 3
     assert isinstance(trouble, Skipped)
     assert "more than 3 samples" in trouble.reason
+
+
+def test_no_more_engines_than_a_run_has(tmp_path: Path) -> None:
+    series = "".join(f'vllm:num_requests_running{{engine="{n}"}} 1\n' for n in range(30_000))
+    *found, trouble = read(tmp_path, f"# scraped_at 1\n{series}")
+    assert len(found) == 1000
+    assert isinstance(trouble, Skipped)
+    assert "more than 1,000 engines" in trouble.reason
+
+
+def test_no_more_headings_than_scrapes_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metric_samples, "_MOST_ROWS", 3)
+    assert "more than 3 scrapes" in refused(read(tmp_path, "# scraped_at 1\n" * 9))
 
 
 def test_it_is_known_by_name_and_heading(tmp_path: Path) -> None:

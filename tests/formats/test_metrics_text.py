@@ -65,6 +65,15 @@ def test_a_compressed_text(tmp_path: Path) -> None:
     assert (found.engine, found.when) == ("server", "after")
 
 
+def test_no_more_series_than_can_be_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_text, "_MOST_SERIES", 3)
+    found, trouble = read(tmp_path)
+    assert isinstance(found, Counters)
+    assert len(found.values) == 3
+    assert isinstance(trouble, Skipped)
+    assert "more than 3 series" in trouble.reason
+
+
 @pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "1e300", "-1e18"])
 def test_endless_numbers_are_left_out(tmp_path: Path, value: str) -> None:
     found = counters(read(tmp_path, TEXT.replace("64.0", value)))
