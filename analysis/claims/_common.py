@@ -51,8 +51,11 @@ def contrast(
 
 def ratio_estimate(found: Contrast, name: str, definition: str = "") -> Estimate:
     """A contrast as shown: between repeats with their interval, else with the rounding's."""
-    plain = found.ratio.estimate(name, definition)
-    between = found.comparison
+    return between_runs(found.ratio.estimate(name, definition), found.comparison)
+
+
+def between_runs(plain: Estimate, between: Comparison) -> Estimate:
+    """A ratio with its interval between repeats, where there are any."""
     if not between.repeated:
         return plain
     words = f"95 % between runs ({between.method}, n = {between.n_baseline}, {between.n_treatment})"

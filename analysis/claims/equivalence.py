@@ -12,7 +12,7 @@ import math
 import re
 
 from analysis.claims import ClaimBase
-from analysis.claims._common import compare_runs, differences
+from analysis.claims._common import between_runs, compare_runs, differences
 from analysis.dataset import Cell
 from analysis.evidence import REPEATS, BadClaim, Evidence, Judgement, again
 from analysis.model import Verdict
@@ -76,7 +76,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
     return Judgement(
         verdict,
         (f"{subject}: {words[0].lower()}{words[1:]}", *left_out),
-        numbers,
+        (between_runs(numbers[0], found),),
         assumptions=notes,
         confounds=differences(cells[0], cells[1]),
         flips=f"repeats whose 90 % interval lies on the other side of {size:g} %",
