@@ -36,7 +36,8 @@ _WAITS = re.compile(
     r"(?:cuda|hip)(?:Stream|Device|Event)Synchronize|cu(?:Stream|Ctx|Event)Synchronize"
 )
 _RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]{0,400}?"rank"\s*:\s*(\d{1,6})\b')
-_TABLE_NAME = re.compile(r"profiler_out_\d{1,6}\.txt")
+_TABLE_NAME = re.compile(r"profiler_out_\d{1,6}\.txt|rank\d{1,6}\.profiler_out\.txt")
+"""How vLLM 0.26 to 0.28, and 0.32, name the table beside a trace."""
 _RANK_NAME = re.compile(r"rank[-_]?(\d{1,6})")
 _MOST_HEAD = 1 << 20
 _MOST_DEVICES = 64

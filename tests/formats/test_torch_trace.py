@@ -211,8 +211,9 @@ def test_it_is_known_by_its_first_keys_and_steals_nothing(tmp_path: Path) -> Non
     assert not torch_trace.sniff(chrome, head_of(chrome))
 
 
-def test_the_profilers_own_table_is_known_and_left_aside(tmp_path: Path) -> None:
-    path = tmp_path / "profiler_out_0.txt"
+@pytest.mark.parametrize("name", ["profiler_out_0.txt", "rank0.profiler_out.txt"])
+def test_the_profilers_own_table_is_known_and_left_aside(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
     path.write_text("---  ---\n Name    Self CPU %      Self CPU   CPU total %\n")
     assert format_of(path, head_of(path)) is torch_trace
     assert isinstance(torch_trace.read(path, "x")[0], Ignored)
