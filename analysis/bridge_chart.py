@@ -10,9 +10,6 @@ from analysis.model import Estimate
 from analysis.vegalite_lines import Move, bridge
 from analysis.wording import shown_unit
 
-_OF_STEPS = ("steps a gap, ", "steps of the run, ", "time a step, ")
-_OF_WINDOWS = (", whole run, ", ", steady window, ")
-
 
 def bridge_chart(numbers: Sequence[Estimate]) -> list[Spec]:
     """One chart where the numbers hold both means and all parts; else none."""
@@ -34,11 +31,6 @@ def bridge_chart(numbers: Sequence[Estimate]) -> list[Spec]:
         unit=unit,
     )
     return [bridge(moves, text)]
-
-
-def of_steps(number: Estimate) -> bool:
-    """Whether a number is one of the clocks or windows, which a table shows better than bars."""
-    return number.name.startswith(_OF_STEPS) or any(w in number.name for w in _OF_WINDOWS)
 
 
 def _move(number: Estimate, label: str, factor: float, *, whole: bool = False) -> Move:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from analysis.bridge_chart import bridge_chart, of_steps
+from analysis.bridge_chart import bridge_chart
 from analysis.chart_parts import (
     PLAIN,
     SOFT,
@@ -26,6 +26,7 @@ from analysis.chart_parts import (
     drawable,
     scaled,
 )
+from analysis.claims._step_level import of_steps
 from analysis.claims.magnitude import ABOUT
 from analysis.dataset import Study
 from analysis.evidence import BadClaim

@@ -34,6 +34,19 @@ def of_cell(cell: Cell) -> tuple[Steps, ...]:
     return tuple(one for one in found if isinstance(one, Steps))
 
 
+def standing_still(cell: Cell) -> float:
+    """Requests past their first token that are preempted, averaged over the runs; 0 if unknown.
+
+    They are in L_decode and do not run (design, section 4: stalled request-seconds / T).
+    """
+    found = [
+        float(steps.table.stalled @ steps.table.duration) / float(steps.table.duration.sum())
+        for steps in of_cell(cell)
+        if steps.table.duration.sum() > 0
+    ]
+    return sum(found) / len(found) if found else 0.0
+
+
 def _steps(run: Run, arm: Arm) -> Steps | Refused:
     if run.requests is None:
         return Refused(("The file has no per-request arrays (`--save-detailed`).",))

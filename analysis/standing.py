@@ -21,7 +21,8 @@ from analysis.judge import command, failed_checks
 from analysis.metrics import METRICS, label_of
 from analysis.model import VALIDITIES, Estimate, Finding, Skipped, told
 from analysis.pairing import of_shared_seeds
-from analysis.quantity import Quantity
+from analysis.quantity import Quantity, constant
+from analysis.run_steps import standing_still
 from analysis.study import slug
 from analysis.wording import percent, plural, show, signed_percent, span
 
@@ -29,6 +30,8 @@ COMPARED = ("total_token_throughput", "output_throughput", "mean_ttft", "mean_it
 
 _LACKING = "TTFT, ITL or token counts are missing, or contradict each other"
 
+_SOME = 0.05
+"""Requests that stand still, on average, from which they are told."""
 MOST_ARMS = 32
 """Arms at one load that are compared two by two: 496 pairs; 400 arms would be 79,800."""
 
@@ -97,10 +100,18 @@ def _slots(study: Study, cell: Cell) -> Finding:
     decode, in_flight = cell.account("l_decode"), cell.account("in_flight")
     prefill = reference_prefill(cell, study.cells)
     seen = running_slots(cell, prefill) if prefill is not None else None
+    stood = standing_still(cell)
+    less = f", less {show(stood)} that stand still, preempted" if stood >= _SOME else ""
+    if stood >= _SOME:
+        # They are past their first token, and do not run.
+        seen, decode, in_flight = (
+            None if q is None else q - constant(stood) for q in (seen, decode, in_flight)
+        )
     if seen is not None:
         numbers.append(seen.estimate("running (S_hat)", "L_decode + X x TTFT of a lighter run"))
         reasons.append(
-            f"{span(seen)} requests run on average (decode, and the prefill of a lighter run)."
+            f"{span(seen)} requests run on average (decode, and the prefill of a lighter run"
+            f"{less})."
         )
     elif decode is not None and in_flight is not None:
         numbers.append(
@@ -116,8 +127,8 @@ def _slots(study: Study, cell: Cell) -> Finding:
             )
         )
         reasons.append(
-            f"Between {span(decode)} (past their first token) and {span(in_flight)} "
-            "(all in flight) requests run on average."
+            f"Between {span(decode)} (past their first token{less}) and {span(in_flight)} "
+            f"(all in flight{less}) requests run on average."
         )
     else:
         reasons.append(f"Effective slots are not identified: {_LACKING}.")

@@ -235,6 +235,17 @@ def _untold(d: Design, name: str, column: int, value: float, half: float) -> str
         r = float(np.corrcoef(batch, context)[0, 1])
         if r > MOST_ALIKE:
             return f"Batch and context grow together (r = {r:.2f}): only their sum is told."
+    alike = {"prefill": "firsts", "firsts": "prefill"}.get(name)
+    if alike is not None:
+        both = d.names.index(f"{name} +0"), d.names.index(f"{alike} +0")
+        r = float(np.corrcoef(d.x[:, both[0]], d.x[:, both[1]])[0, 1])
+        if r > MOST_ALIKE:
+            return (
+                f"Prompts are of about one length, so prefill and first tokens come together "
+                f"(r = {r:.2f}): only their sum is told."
+            )
+    if name == "constant" and value > float(d.y.mean()):
+        return f"It comes out above the mean step ({value:.2g} s): the other costs are not told."
     if value + half < 0:
         return f"It comes out negative ({value:.2g} {_UNITS[name]}), which no step can cost."
     if half > abs(value):

@@ -4,7 +4,7 @@
 
 so it parts exactly into the gaps' own steps and those that a preempted request stood by. The time
 of the decoding steps parts further by what steps of the arm cost (`analysis.step_cost`, fitted over
-all loads of the arm): prefill of other requests' prompts, recomputation, and the plain decode step.
+all loads of the arm): prefill, recomputation, and the plain decode step.
 Of the plain step, the least is what reading weights and KV takes at full memory bandwidth. What the
 cost model leaves is shown as unexplained. Constant, batch and context are not parted: their sum is
 known, their shares mostly are not.
@@ -25,7 +25,7 @@ from analysis.step_cost import RECOMPUTED, ArmCost
 from analysis.steps import Steps
 
 WEIGHTS, KV, PLAIN_STEP = "reading weights", "reading KV", "rest of a decode step"
-PREFILL, AGAIN = "prefill of others", "recomputing after preemption"
+PREFILL, AGAIN = "prefill in or beside the step", "recomputing after preemption"
 STOOD, REST = "standing still, preempted", "unexplained"
 _NOTHING = 1e-9
 """s. What is left by rounding alone."""

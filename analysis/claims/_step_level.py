@@ -26,7 +26,7 @@ HALF = 0.5
 ALIKE = 0.05
 """Of the mean batch and its context: within it, a step of one arm holds what one of the other
 does, and its time is its cost."""
-_STEPS_IN = {"itl": "steps a gap", "duration": "steps of the run"}
+_STEPS_IN = {"itl": "engine steps per gap", "duration": "engine steps of the run"}
 _OF = {"itl": "ITL", "duration": "the time of the run"}
 _DEFINITION = {
     "itl": "1 + steps that a running request stood by (preemption), a gap",
@@ -72,7 +72,7 @@ def step_level(
     if gap.short:
         why = next((pair.refused[0] for pair in gap.pairs if pair.refused), "")
         head = f"No shares: {why[:1].lower()}{why[1:]}" if why else "No shares: the runs are short."
-        reasons = (head, *_steady_words(numbers, gap), clock, *_notes(gap))
+        reasons = (*_steady_words(numbers, gap), head, clock, *_notes(gap))
         return StepLevel("inconclusive", reasons, numbers, ramp=True)
     if isinstance(share, Refused):
         return StepLevel("inconclusive", (*share.reasons[:1], clock, *_notes(gap)), numbers)
@@ -84,13 +84,17 @@ def step_level(
 
 def _verdict(share: Share) -> tuple[Verdict, str]:
     found = share.found
-    scale = " (of its logarithm)" if share.definition.startswith("ln(") else ""
-    text = f"{_in_words(found)} of the difference{scale} is {share.words}"
+    scale = " (on the log scale)" if share.definition.startswith("ln(") else ""
+    text = f"{_in_words(found)} of the difference{scale} comes from {share.words}"
+    within = ""
+    if not share.interval.startswith("95 % between"):
+        within = " The interval is within these runs, too few for one between them."
     if found.lo > HALF:
-        return "supported", f"{text}."
+        more = ": more than all, since the rest goes the other way" if found.value > 1.05 else ""
+        return "supported", f"{text}{more}.{within}"
     if found.hi < HALF:
-        return "refuted", f"{text}, which is not most of it."
-    return "inconclusive", f"{text}: its interval holds one half."
+        return "refuted", f"{text}, which is less than half.{within}"
+    return "inconclusive", f"{text}: its interval holds one half.{within}"
 
 
 def _in_words(found: Log) -> str:
@@ -107,7 +111,7 @@ def _share(gap: CellGap, cause: Cause) -> Share | Refused | None:
         if math.isnan(steps.value):
             return Refused(("Nothing has no shares: the interval of the difference holds zero.",))
         words = {
-            "itl": "scheduling: steps in which a running request stood still",
+            "itl": "steps that a running request sat out, stalled by preemption",
             "duration": "fewer or more steps, each with more or fewer requests at once",
         }[gap.latency]
         definition = "ln(ratio of steps) / ln(ratio of the latency)"
@@ -132,9 +136,9 @@ def _time_share(gap: CellGap, steps: Log, cost: Refused) -> Share | Refused:
     if math.isnan(steps.value) or math.isnan(steps.lo):
         return cost
     share = Log(1 - steps.value, 1 - steps.hi, 1 - steps.lo)
-    definition = "ln(ratio of time a step) / ln(ratio of the latency)"
+    definition = "ln(ratio of time per step) / ln(ratio of the latency)"
     if share.hi < HALF or _same_content(gap):
-        words = "time a step" + (", and steps hold the same in both arms" * _same_content(gap))
+        words = "time per step" + (", and steps hold the same in both arms" * _same_content(gap))
         return Share(words, share, gap.share_interval, definition)
     return cost
 
@@ -179,7 +183,7 @@ def _split_words(gap: CellGap) -> tuple[str, ...]:
         told.append(f"{words} {_in_words(found)}")
     assumed = next((p.split.assumes for p in gap.pairs if p.split and p.split.assumes), "")
     note = f" ({assumed})" if assumed else ""
-    return (f"Oaxaca-Blinder on these steps{note}: {'; '.join(told)}.",)
+    return (f"In milliseconds, by what steps cost (Oaxaca-Blinder){note}: {'; '.join(told)}.",)
 
 
 def _notes(gap: CellGap) -> tuple[str, ...]:
@@ -188,13 +192,20 @@ def _notes(gap: CellGap) -> tuple[str, ...]:
     return (*(f"{note[:1].upper()}{note[1:]}." for note in warnings), *left)
 
 
+def of_steps(number: Estimate) -> bool:
+    """Whether a number is one of the clocks or windows of this module."""
+    clocks = tuple(f"{name}, " for name in (*_STEPS_IN.values(), "time per step"))
+    return number.name.startswith(clocks) or any(w in number.name for w in _WINDOWS)
+
+
+_WINDOWS = (", whole run, ", ", steady window, ")
 BY_STEPS = "by engine steps"
 PART = "part of the difference"
 """What the numbers of a bridge are named by."""
 _PARTS: tuple[tuple[str, Callable[[Split], Term]], ...] = (
-    ("cheaper or dearer steps", lambda split: split.step_cost),
-    ("more or fewer steps", lambda split: split.count),
-    ("other contents of a step", lambda split: split.content),
+    ("cost per step", lambda split: split.step_cost),
+    ("number of steps", lambda split: split.count),
+    ("what is in a step", lambda split: split.content),
     ("not explained", lambda split: split.misfit),
 )
 
@@ -235,14 +246,14 @@ def _numbers(gap: CellGap, base: Cell, treat: Cell) -> tuple[Estimate, ...]:
         words = "exact" if n == 1 else f"mean of {plural(n, 'run')}"
         for label, value, unit, definition in (
             (f"{name}, {of}", steps, "", _DEFINITION[gap.latency]),
-            (f"time a step, {of}", seconds, "s", "mean over the steps that the latency counts"),
+            (f"time per step, {of}", seconds, "s", "mean over the steps that the latency counts"),
         ):
             sources = _sources(gap, cell is base)
             found.append(Estimate(label, value, value, value, unit, words, definition, sources))
     for label, log in (
         (f"ratio of {_OF[gap.latency]}", gap.log(lambda c: c.log_latency)),
         (f"ratio of {_STEPS_IN[gap.latency]}", gap.log(lambda c: c.log_steps)),
-        ("ratio of time a step", gap.log(lambda c: c.log_seconds)),
+        ("ratio of time per step", gap.log(lambda c: c.log_seconds)),
     ):
         ratio = Log(*(math.exp(x) for x in (log.value, log.lo, log.hi)))
         found.append(_estimate(label, ratio, gap.interval, "treatment / baseline", gap))
@@ -278,16 +289,19 @@ def _windows(gap: CellGap, base: Cell, treat: Cell) -> tuple[Estimate, ...]:
 
 
 def _steady_words(numbers: Sequence[Estimate], gap: CellGap) -> tuple[str, ...]:
-    """What the steady windows say of what is compared; nothing where there are none."""
+    """What is compared, in the steady windows and over the whole runs; nothing without windows."""
     of = "ITL" if gap.latency == "itl" else "output throughput"
-    found = [n for n in numbers if n.name.startswith(f"{of}, steady window")]
-    if len(found) != 2:
+    steady_, whole_ = (
+        [n for n in numbers if n.name.startswith(f"{of}, {window}")]
+        for window in ("steady window", "whole run")
+    )
+    if len(steady_) != 2 or any(n.value <= 0 for n in (*steady_, *whole_)):
         return ()
-    a, b = found
-    change = signed_percent(b.value / a.value - 1) if a.value else "from nothing"
+    a, b = steady_
+    changes = [signed_percent(y.value / x.value - 1) for x, y in (steady_, whole_)]
     return (
         f"In the steady window {of} is {show(a.value, a.unit)} and {show(b.value, b.unit)} "
-        f"({change}).",
+        f"({changes[0]}); over the whole runs, mostly ramp and drain, it differs by {changes[1]}.",
     )
 
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 from analysis.claims import ClaimBase
 from analysis.claims._causes import Cause, Result, first_token, pool, throughput
 from analysis.claims._common import contrast, contrast_text, differences
-from analysis.claims._step_level import step_level
+from analysis.claims._step_level import of_steps, step_level
 from analysis.claims._token_gaps import token_gaps
 from analysis.claims._waiting import unstated_limits
 from analysis.dataset import Cell
@@ -89,7 +89,7 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         numbers,
         assumptions=unstated_limits(base, treat) if slots_matter else (),
         confounds=differences(base, treat),
-        flips=_FLIPS[claim.cause],
+        flips=_BY_STEPS if any(of_steps(number) for number in numbers) else _FLIPS[claim.cause],
         cells=(base, treat),
         experiment=Experiment(
             (claim.baseline, claim.treatment), (claim.workload,), (claim.concurrency,)
@@ -112,7 +112,8 @@ def _token_gap(
     found = step_level(ev, cause, base, treat, "itl") if name == "itl" else Refused(())
     if isinstance(found, Refused):
         return _from_means(by_means, found)
-    known = {number.name for number in found.numbers}
+    # The bridge has the difference with the sign of the other numbers.
+    known = {"difference", *(number.name for number in found.numbers)}
     kept = tuple(number for number in by_means[2] if number.name not in known)
     return found.verdict, found.reasons, (*found.numbers, *kept)
 
@@ -125,7 +126,8 @@ def _throughput(ev: Evidence, cause: Cause, base: Cell, treat: Cell) -> Result:
         return _from_means((verdict, reasons, numbers), found)
     if found.ramp:
         # The identity holds, but what it splits is how the runs filled and drained.
-        return "inconclusive", (*found.reasons[:2], *reasons), (*numbers, *found.numbers)
+        kept = tuple(number for number in numbers if not number.name.startswith("share of "))
+        return "inconclusive", found.reasons, (*kept, *found.numbers)
     return verdict, (*reasons, *found.reasons[:1]), (*numbers, *found.numbers)
 
 
@@ -135,6 +137,7 @@ def _from_means(result: Result, why: Refused) -> Result:
     return verdict, (*reasons, *(f"From means: {r}" for r in why.reasons[:1])), numbers
 
 
+_BY_STEPS = "a share on the other side of one half in more pairs of runs"
 _FLIPS = {
     "headroom": "preemptions in the baseline (a server counter above 0), or KV slots below the "
     "requests in flight",

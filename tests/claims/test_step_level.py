@@ -84,7 +84,7 @@ def test_faster_steps_are_no_headroom(tmp_path: Path) -> None:
     found = judged(tmp_path, Arm(), Arm(FASTER), "headroom", "step_cost", "batch")
     assert [f.verdict for f in found.values()] == ["refuted", "supported", "refuted"]
     assert found["headroom"].level == "R"
-    assert number(found["headroom"], "steps a gap, base") == pytest.approx(1, abs=1e-3)
+    assert number(found["headroom"], "engine steps per gap, base") == pytest.approx(1, abs=1e-3)
     share = number(found["step_cost"], "share of the cost of a step with equal content")
     assert share == pytest.approx(1, abs=0.05)
 
@@ -92,7 +92,7 @@ def test_faster_steps_are_no_headroom(tmp_path: Path) -> None:
 def test_preemption_is_headroom_and_no_step_cost(tmp_path: Path) -> None:
     found = judged(tmp_path, Arm(FLAT, TIGHT), Arm(FLAT), "headroom", "step_cost")
     assert [f.verdict for f in found.values()] == ["supported", "refuted"]
-    assert number(found["headroom"], "steps a gap, base") > 1.05
+    assert number(found["headroom"], "engine steps per gap, base") > 1.05
 
 
 def test_three_pairs_have_an_interval_between_them(tmp_path: Path) -> None:
@@ -113,8 +113,8 @@ def test_runs_of_few_stays_have_no_shares_but_a_steady_window(tmp_path: Path) ->
     short = {"loads": (32,), "requests": 100}
     found = judged(tmp_path, Arm(**short), Arm(FASTER, **short), "step_cost", load=32)["step_cost"]
     assert found.verdict == "inconclusive"
-    assert "No shares" in found.reasons[0]
-    assert "In the steady window ITL is" in found.reasons[1]
+    assert "In the steady window ITL is" in found.reasons[0]
+    assert "No shares" in found.reasons[1]
     names = {n.name for n in found.numbers}
     assert {"ITL, whole run, base", "ITL, steady window, treat"} <= names
 
@@ -126,7 +126,7 @@ def test_throughput_of_few_stays_is_ramp_and_drain(tmp_path: Path) -> None:
         load=32, metric="output_throughput",
     )  # fmt: skip
     assert {f.verdict for f in found.values()} == {"inconclusive"}
-    assert "ramp and drain" in found["batch"].reasons[0]
+    assert "ramp and drain" in found["batch"].reasons[1]
 
 
 def test_throughput_shows_the_steps_of_the_run(tmp_path: Path) -> None:
