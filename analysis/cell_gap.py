@@ -23,12 +23,13 @@ from analysis.dataset import Cell, Study
 from analysis.floor import kv_token_bytes
 from analysis.in_flight import residences
 from analysis.model import Run
-from analysis.oaxaca import Split, Term
-from analysis.pairing import pairs_of
+from analysis.oaxaca import Owner, Split, Term
+from analysis.pairing import by_seed, pairs_of
 from analysis.run_steps import of_cell, steps_of
 from analysis.stats import CONFIDENCE
 from analysis.steps import Latency, Steps
 from analysis.token_times import Refused
+from analysis.wording import plural
 
 MOST_LOADS = 6
 """Other cells of an arm, the nearest in load first, whose steps help to price its own."""
@@ -106,24 +107,41 @@ class CellGap:
             return Log(math.nan)
         return _shares([(one.value, one.lo, one.hi) for one in found])
 
+    @property
+    def schedule_of(self) -> Owner | None:
+        """At whose schedule every pair has a split; None where they have none in common."""
+        found = [
+            []
+            if isinstance(one.attribution, Refused)
+            else [split.schedule_of for split in one.attribution.splits]
+            for one in self.pairs
+        ]
+        return next((o for o in found[0] if all(o in own for own in found)), None)
+
+    def _splits(self) -> list[Split] | Refused:
+        """One of each pair, at one arm's schedule: shares at two are shares of other things."""
+        owner, splits = self.schedule_of, []
+        for pair in self.pairs:
+            if isinstance(pair.attribution, Refused) or owner is None:
+                why = next((p.refused for p in self.pairs if p.split is None), ())
+                return Refused(why or ("The pairs have no split at one arm's schedule in common.",))
+            splits += [s for s in pair.attribution.splits if s.schedule_of == owner]
+        return splits
+
     def seconds(self, part: Callable[[Split], Term]) -> Log | Refused:
         """A part of the split in seconds, where every pair has one; intervals as of shares."""
-        found = []
-        for pair in self.pairs:
-            if pair.split is None:
-                return Refused(pair.refused)
-            term = part(pair.split)
-            found.append((term.value, term.lo, term.hi))
+        splits = self._splits()
+        if isinstance(splits, Refused):
+            return splits
+        found = [(t.value, t.lo, t.hi) for t in map(part, splits)]
         return _shares(found)
 
     def cost_share(self, part: Callable[[Split], Term]) -> Log | Refused:
         """Share of the gap that a part of the split is, where every pair has one."""
-        found = []
-        for pair in self.pairs:
-            if pair.split is None:
-                return Refused(pair.refused)
-            term = part(pair.split)
-            found.append((term.share, term.share_lo, term.share_hi))
+        splits = self._splits()
+        if isinstance(splits, Refused):
+            return splits
+        found = [(t.share, t.share_lo, t.share_hi) for t in map(part, splits)]
         return _shares(found)
 
 
@@ -161,7 +179,9 @@ def _gap_between(study: Study, base: Cell, treat: Cell, latency: Latency) -> Cel
     found: list[PairGap] = []
     reasons: dict[str, None] = {}
     loads = _other_loads(study, base), _other_loads(study, treat)
-    for a, b in pairs_of(base, treat):
+    paired = pairs_of(base, treat)
+    notes = _unpaired(base, treat, paired)
+    for a, b in paired:
         steps = steps_of(a, base.arm), steps_of(b, treat.arm)
         for arm, one in zip((base.arm.name, treat.arm.name), steps, strict=True):
             if isinstance(one, Refused):
@@ -187,7 +207,19 @@ def _gap_between(study: Study, base: Cell, treat: Cell, latency: Latency) -> Cel
         found.append(PairGap(a, b, (left, right), clocks, split))
     if not found:
         return Refused(tuple(reasons) or ("No run of one arm has its like in the other.",))
-    return CellGap(latency, tuple(found), tuple(reasons))
+    return CellGap(latency, tuple(found), (*notes, *reasons))
+
+
+def _unpaired(base: Cell, treat: Cell, paired: Sequence[tuple[Run, Run]]) -> tuple[str, ...]:
+    """What a reader should know of the pairing: runs without a like one, and pairs of unlike."""
+    notes = []
+    for cell in (base, treat):
+        gone = len(cell.runs) - len(paired)
+        if gone:
+            notes.append(f"{plural(gone, 'run')} of {cell.arm.name} without a like run")
+    if any(by_seed(a) != by_seed(b) for a, b in paired):
+        notes.append("runs of different seeds are paired in their order: other prompts")
+    return tuple(notes)
 
 
 def _other_loads(study: Study, cell: Cell) -> tuple[Steps, ...]:

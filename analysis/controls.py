@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from analysis.cell_gap import gap_between
 from analysis.dataset import Cell, Study, differing
@@ -45,9 +46,14 @@ class Control:
         return self.found / self.itl
 
     @property
-    def passed(self) -> bool:
-        """Whether it is within the tolerance."""
-        return abs(self.share) <= TOLERANCE
+    def passed(self) -> Literal["yes", "no", "not told"]:
+        """Whether its whole interval is within the tolerance, or outside it."""
+        near, far = sorted((abs(self.lo), abs(self.hi)))
+        if self.lo <= 0 <= self.hi:
+            near = 0.0
+        if far <= TOLERANCE * self.itl:
+            return "yes"
+        return "no" if near > TOLERANCE * self.itl else "not told"
 
 
 def controls(study: Study) -> tuple[Control, ...]:

@@ -20,15 +20,20 @@ def randomised(cells: Sequence[Cell]) -> bool:
     arms.
     """
     orders: list[tuple[int, str]] = []
+    plans: set[tuple[object, ...]] = set()
     for cell in cells:
         if len(cell.runs) < LEAST_REPEATS:
             return False
         for run in cell.runs:
-            order = run.config.get("order")
-            if run.level != Level.ENGINE or "order_seed" not in run.config:
+            order, seed = run.config.get("order"), run.config.get("order_seed")
+            if run.level != Level.ENGINE or seed is None:
                 return False
-            if not isinstance(order, int):
+            if not isinstance(order, int) or isinstance(order, bool):
                 return False
             orders.append((order, cell.arm.name))
+            plans.add((run.config.get("study"), run.config.get("collect"), seed))
+    # Places in two plans are no order of one to the other.
+    if len(cells) < 2 or len(plans) > 1 or len({place for place, _ in orders}) < len(orders):
+        return False
     changes = sum(a != b for (_, a), (_, b) in pairwise(sorted(orders)))
     return changes >= 2 * (len(cells) - 1)

@@ -12,6 +12,7 @@ effect is a contrast of these means with Student's t interval, so its exponentia
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,7 +21,7 @@ from scipy import stats as sps
 from statsmodels.regression.linear_model import OLS
 
 from analysis.model import Floats
-from analysis.stats import CONFIDENCE
+from analysis.stats import CONFIDENCE, LEAST_RUN_SD
 
 Levels = tuple[str, ...]
 """One level of each factor, in the order of the factors."""
@@ -75,39 +76,48 @@ class Factorial:
             place = blocks.index(run.block) if run.block in blocks else 0
             if place:
                 x[row, len(self.cells) + place - 1] = 1
-        self.blocks = len(blocks)
+        combinations = {(run.block, run.levels) for run in runs}
+        self.shared = sum(sum(b == block for b, _ in combinations) > 1 for block in blocks)
+        """Blocks with runs of several combinations."""
+        self._space = np.linalg.pinv(x) @ x
         self.df = len(runs) - int(np.linalg.matrix_rank(x))
         self._width = x.shape[1]
-        self._fit = OLS(np.array([run.value for run in runs]), x).fit()
+        with warnings.catch_warnings():
+            # What the runs do not tell is refused contrast by contrast.
+            warnings.simplefilter("ignore")
+            self._fit = OLS(np.array([run.value for run in runs]), x).fit()
 
-    def effect(self, weights: Mapping[Levels, float]) -> Effect:
-        """The contrast that gives each combination this weight; weights sum to zero."""
+    def effect(self, weights: Mapping[Levels, float]) -> Effect | None:
+        """The contrast that gives each combination this weight; weights sum to zero.
+
+        None where the runs do not tell it: combinations that share no block differ in their
+        prompts as well.
+        """
         c = np.zeros(self._width)
         for levels, weight in weights.items():
             c[self.cells.index(levels)] = weight
+        if not np.allclose(c @ self._space, c, atol=1e-8):
+            return None
         mean = float(c @ self._fit.params)
         covariance: Floats = np.asarray(self._fit.normalized_cov_params, float)
         scale = math.sqrt(max(float(c @ covariance @ c), 0.0))
         if self.df < 1:
             return Effect(math.exp(mean), 0.0, math.inf, 0.0, math.inf, None, scale)
-        se = scale * math.sqrt(float(self._fit.ssr) / self.df)
+        # Runs that print alike have no spread to speak of, but the quietest host has some.
+        sd = max(math.sqrt(float(self._fit.ssr) / self.df), LEAST_RUN_SD)
+        se = scale * sd
         half, half90 = (
             float(sps.t.ppf(0.5 + level / 2, self.df)) * se for level in (CONFIDENCE, 0.90)
         )
-        p = float(2 * sps.t.sf(abs(mean) / se, self.df)) if se > 0 else float(mean == 0)
+        p = float(2 * sps.t.sf(abs(mean) / se, self.df)) if se > 0 else 1.0
         lo, hi, lo90, hi90 = (math.exp(mean + end) for end in (-half, half, -half90, half90))
         return Effect(math.exp(mean), lo, hi, lo90, hi90, p, scale)
 
 
 def _shared(runs: Sequence[Observation]) -> list[Hashable]:
-    """Blocks to fit: those of runs of two combinations, where every run has one; else none."""
-    found: dict[Hashable, set[Levels]] = {}
-    for run in runs:
-        if run.block is None:
-            return []
-        found.setdefault(run.block, set()).add(run.levels)
-    # A block of one combination alone says nothing between combinations.
-    return list(found) if all(len(levels) > 1 for levels in found.values()) else []
+    """Every block, where every run has one; one of a single combination uses its runs up."""
+    blocks = [run.block for run in runs]
+    return [] if None in blocks else list(dict.fromkeys(blocks))
 
 
 def main_effect(at: int, low: str, high: str, cells: Sequence[Levels]) -> dict[Levels, float]:

@@ -109,7 +109,7 @@ def gpu_use(run: Run) -> GpuUse | None:
     # A GPU without work lowers its clock; where use is not told, it is taken for work.
     work = part(inside, inside.utilisation != 0)
     ratios = [
-        _mean(work.sm_clock[work.gpu == gpu]) / _most(one.sm_clock)
+        _mean(work.sm_clock[work.gpu == gpu]) / top if (top := _most(one.sm_clock)) > 0 else np.nan
         for gpu, one in zip(gpus, each, strict=True)
     ]
     told = work.throttle[work.throttle >= 0]

@@ -67,7 +67,7 @@ def engines_of(run: Run, arm: Arm) -> Ints | Refused | None:
     if arm.spec.replicas == 1:
         return None
     served = engine_of(run)
-    if served is not None:
+    if served is not None and len(np.unique(served)) == arm.spec.replicas:
         return served
     requests = run.requests
     clients = None if requests is None else requests.client

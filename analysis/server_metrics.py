@@ -47,7 +47,8 @@ class Histogram:
         """
         if not self.count or not self.buckets:
             return None
-        rank, low = max(math.ceil(percent / 100 * self.count), 1), 0.0
+        # Rounded first: 99.9 % of 1,000 is 999, and a float makes a little more of it.
+        rank, low = max(math.ceil(round(percent / 100 * self.count, 9)), 1), 0.0
         for edge, so_far in self.buckets:
             if so_far >= rank:
                 return min(low, edge), edge

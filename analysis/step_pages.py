@@ -51,12 +51,15 @@ class Section:
 
     @property
     def parts(self) -> list[tuple[str, Estimate, str]]:
-        """Load, part of a gap with its interval, share of the gap."""
-        return [
-            (_load(one.cell), _estimate(part.name, part.value, part.lo, part.hi, one.cell),
-             percent(part.value / one.itl))
-            for one in self.budgets for part in one.parts if one.itl > 0
-        ]  # fmt: skip
+        """Load, part of a gap with its interval, share of the gap; each gap itself first."""
+        rows = []
+        for one in self.budgets:
+            load, itl = _load(one.cell), one.itl
+            rows.append((load, _estimate("all of it: ITL", itl, itl, itl, one.cell), ""))
+            for part in one.parts if itl > 0 else ():
+                number = _estimate(part.name, part.value, part.lo, part.hi, one.cell)
+                rows.append((load, number, percent(part.value / itl)))
+        return rows
 
     @property
     def notes(self) -> list[str]:

@@ -50,7 +50,7 @@ def test_effects_are_those_that_were_put_in() -> None:
 
 def test_what_a_seed_costs_is_taken_out() -> None:
     fitted = Factorial(runs(-0.3, 0.2, 0.0, noise=0.001))
-    assert fitted.blocks == 3
+    assert fitted.shared == 3
     assert fitted.df == 12 - 4 - 2
     main = fitted.effect(main_effect(0, "bf16", "awq", fitted.cells))
     assert main.hi / main.lo < 1.01
@@ -80,10 +80,24 @@ def test_without_repeats_there_is_no_interval() -> None:
     assert found.scale == pytest.approx(2)  # four runs, each with weight 1
 
 
-def test_a_seed_of_one_arm_alone_is_no_block() -> None:
-    observed = runs(-0.3, 0.2, 0.1)
-    observed[0] = Observation(observed[0].levels, "own", observed[0].value)
-    assert Factorial(observed).blocks == 0
+def test_a_seed_of_one_arm_alone_changes_nothing() -> None:
+    observed = runs(-0.3, 0.2, 0.1, noise=0.001)
+    more = Factorial([*observed, Observation(FOUR[0], "own", 9.0)])
+    assert more.shared == 3
+    assert more.effect(interaction()).ratio == pytest.approx(
+        Factorial(observed).effect(interaction()).ratio
+    )
+
+
+def test_arms_that_share_no_seed_are_not_compared() -> None:
+    """Other prompts in each: what the seeds cost is not told from what the factor does."""
+    apart = [
+        Observation(run.levels, (run.levels[0], run.block), run.value)
+        for run in runs(-0.3, 0.2, 0.0)
+    ]
+    fitted = Factorial(apart)
+    assert fitted.effect(main_effect(0, "bf16", "awq", fitted.cells)) is None
+    assert fitted.effect(main_effect(1, "ample", "binding", fitted.cells)) is not None
 
 
 def test_no_runs_are_refused() -> None:

@@ -34,7 +34,7 @@ def test_each_load_has_its_budget_down_to_the_floor() -> None:
     loads = list(dict.fromkeys(load for load, *_ in found.parts))
     assert loads == ["1 in flight", "10 in flight", "32 in flight", "128 in flight"]
     names = [number.name for load, number, _ in found.parts if load == "10 in flight"]
-    assert names[:2] == ["reading weights", "reading KV"]
+    assert names[:3] == ["all of it: ITL", "reading weights", "reading KV"]
     for one in found.budgets:
         assert sum(part.value for part in one.parts) == pytest.approx(one.itl)
 

@@ -228,6 +228,11 @@ def _strange(ev: Evidence, arm: Arm, steps: Decoding, workload: str, load: int) 
 def _overhead(ev: Evidence, arm: Arm, steps: Decoding, workload: str, load: int) -> str:
     """A warning where the steps of a trace are longer than the runs' time a token."""
     itl = _itl(ev, arm, workload, load)
+    if math.isinf(itl):
+        return (
+            f"no run of {arm.name} at {load} in flight tells what the profiler cost its host; "
+            "kernel times are the GPU's own, idle time is not"
+        )
     if steps.median <= itl * (1 + OVERHEAD):
         return ""
     return (

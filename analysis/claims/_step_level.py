@@ -132,23 +132,33 @@ def _share(gap: CellGap, cause: Cause) -> Share | Refused | None:
 
 
 def _time_share(gap: CellGap, steps: Log, cost: Refused) -> Share | Refused:
-    """Time a step as a bound of its cost: all of it where the steps hold the same in both arms."""
-    if math.isnan(steps.value) or math.isnan(steps.lo):
+    """Time per step is the cost of a step only where steps hold the same in both arms."""
+    if math.isnan(steps.value) or math.isnan(steps.lo) or not _same_content(gap):
         return cost
     share = Log(1 - steps.value, 1 - steps.hi, 1 - steps.lo)
     definition = "ln(ratio of time per step) / ln(ratio of the latency)"
-    if share.hi < HALF or _same_content(gap):
-        words = "time per step" + (", and steps hold the same in both arms" * _same_content(gap))
-        return Share(words, share, gap.share_interval, definition)
-    return cost
+    words = "time per step, and steps hold the same in both arms"
+    return Share(words, share, gap.share_interval, definition)
 
 
 def _same_content(gap: CellGap) -> bool:
-    """Whether a mean step holds as many requests, and as many resident tokens, in both arms."""
+    """Whether the steps that gaps are made of hold the same in both arms, on average.
+
+    What a prefix cache spares is not seen by a client, so arms that differ in it are not the same.
+    """
     for pair in gap.pairs:
-        a, b = (one.table for one in pair.steps)
-        for x, y in ((a.decoding.mean(), b.decoding.mean()), (a.context.mean(), b.context.mean())):
-            if x <= 0 or abs(y / x - 1) > ALIKE:
+        caching = [
+            run.config.get("enable_prefix_caching") for run in (pair.baseline, pair.treatment)
+        ]
+        if caching[0] != caching[1]:
+            return False
+        tables = [one.table for one in pair.steps]
+        for what in ("decoding", "context", "prefilled", "recomputed"):
+            x, y = (
+                float((t.decoding + t.stalled) @ getattr(t, what) / (t.decoding + t.stalled).sum())
+                for t in tables
+            )
+            if abs(y - x) > ALIKE * max(x, y):
                 return False
     return True
 

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from typing import Literal
 
 from analysis.claims import ClaimBase
 from analysis.claims._common import moved
 from analysis.dataset import Arm, Cell
-from analysis.evidence import BadClaim, Evidence, Experiment, Judgement
+from analysis.evidence import BadClaim, Evidence, Experiment, Judgement, Missing
 from analysis.experiment import randomised
 from analysis.factorial import Effect, Factorial, Levels, Observation, main_effect
 from analysis.metrics import label_of
@@ -80,7 +80,14 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
         weights, places = _interaction(claim, fitted, first, second, low, high)
         name = f"ratio of {label} ratios, {what}, {places[1]} / {places[0]}"
     effect = fitted.effect(weights)
+    if effect is None:
+        raise Missing(
+            f"runs of the same seeds in the arms of {low} and of {high}",
+            "arms that share no seed differ in their prompts as well",
+            Experiment(tuple(claim.levels), (claim.workload,), (claim.concurrency,)),
+        )
     verdict, why = _verdict(claim, effect)
+    confounds = _confounds(claim, {name: cell.arm for name, cell in cells.items()})
     sources = tuple(run.source for cell in cells.values() for run in cell.runs)
     shown = [_estimate(name, effect, fitted, sources)]
     shown += [
@@ -96,12 +103,13 @@ def judge(claim: Claim, ev: Evidence) -> Judgement:
             f"{runs} runs of {len(cells)} arms{_blocks(fitted)}.",
         ),
         tuple(shown),
-        confounds=_confounds(claim, {name: cell.arm for name, cell in cells.items()}),
+        confounds=confounds,
         flips=_flips(claim, second is not None),
         cells=tuple(cells.values()),
         experiment=Experiment(tuple(claim.levels), (claim.workload,), (claim.concurrency,)),
         p_value=effect.p if claim.expect != "none" else None,
-        randomised=randomised(tuple(cells.values())),
+        # Several fields that move with one factor are several things moved at once.
+        randomised=randomised(tuple(cells.values())) and not confounds,
     )
 
 
@@ -169,7 +177,9 @@ def _simple(
         other = (*cell[:at], high, *cell[at + 1 :])
         if cell[at] == low and other in fitted.cells:
             rest = [level for n, level in enumerate(cell) if n != at]
-            found.append((listing(rest) or "all", fitted.effect({cell: -1.0, other: 1.0})))
+            effect = fitted.effect({cell: -1.0, other: 1.0})
+            if effect is not None:
+                found.append((listing(rest) or "all", effect))
     return found
 
 
@@ -179,8 +189,18 @@ def _interaction(
     """Weights of the first factor's effect at one level of the second less that at the other."""
     near, far = _ends(claim, second, ())
     weights: dict[Levels, float] = {}
+    corners = [
+        {_rest(cell, first, second) for cell in fitted.cells if (cell[first], cell[second]) == pair}
+        for pair in product((low, high), (near, far))
+    ]
+    # Of other factors only what is there at all four corners: else they would move as well.
+    common = set.intersection(*corners)
     for level, sign in ((near, -1.0), (far, 1.0)):
-        here = [cell for cell in fitted.cells if cell[second] == level]
+        here = [
+            cell
+            for cell in fitted.cells
+            if cell[second] == level and _rest(cell, first, second) in common
+        ]
         for cell, weight in main_effect(first, low, high, here).items():
             weights[cell] = weights.get(cell, 0.0) + sign * weight
     if len(weights) < 4:
@@ -188,6 +208,11 @@ def _interaction(
             f"needs arms of {low} and {high} at both {near} and {far} for an interaction"
         )
     return weights, (near, far)
+
+
+def _rest(cell: Levels, first: int, second: int) -> Levels:
+    """Levels of the other factors."""
+    return tuple(level for n, level in enumerate(cell) if n not in (first, second))
 
 
 def _verdict(claim: Claim, effect: Effect) -> tuple[Verdict, str]:
@@ -221,7 +246,11 @@ def _confounds(claim: Claim, arms: Mapping[str, Arm]) -> tuple[str, ...]:
             fields = {text.partition(":")[0] for text in moved(arms[a], arms[b])}
             by_factor.setdefault(apart[0], []).append(fields)
     own = {at: set.intersection(*found) for at, found in by_factor.items()}
-    found: dict[str, None] = {}
+    found: dict[str, None] = {
+        f"{claim.factors[at]} moves several fields at once: {listing(sorted(fields))}": None
+        for at, fields in own.items()
+        if len(fields) > 1
+    }
     for a, b in pairs:
         apart = _apart(claim, a, b)
         if len(apart) == 1:
@@ -263,7 +292,9 @@ def _text(effect: Effect) -> str:
 
 
 def _blocks(fitted: Factorial) -> str:
-    return f", the prompts of {fitted.blocks} seeds taken out" if fitted.blocks > 1 else ""
+    if fitted.shared < 2:
+        return ""
+    return f", differences between the prompts of {fitted.shared} seeds removed"
 
 
 def _flips(claim: Claim, interaction: bool) -> str:

@@ -99,6 +99,7 @@ class _Reader(HTMLParser):
     def _close_cell(self) -> None:
         if self._cell is not None:
             self.page.cells.append(" ".join("".join(self._cell).split()))
+            self.page.text += " "  # cells that touch in the file are apart on the page
         self._cell = None
 
 
