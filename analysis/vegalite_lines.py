@@ -169,8 +169,8 @@ def bridge(moves: Sequence[Move], text: Text) -> Spec:
     domain = (round10(max(domain[0], base) if low > 0 else domain[0]), domain[1])
     x = axis_of(domain, text.axis)
     data, keys = data_of(rows, domain)
-    for datum, move in zip(data, moves, strict=True):
-        datum["value"] = round10(move.value)  # where a bar ends is in no table
+    for datum in data:
+        del datum["value"]  # where a bar ends: drawn by its own layer, and in no table
     values = [
         {
             "row": datum["row"],
