@@ -25,12 +25,17 @@ def studies() -> Iterator[str]:
 
 def study(one: Study) -> Iterator[str]:
     """A study's arms and workloads."""
-    yield f"{one.name}: {one.title}"
+    yield f"{one.name}: {_shown(one.title)}"
     for arm in one.arm:
-        yield f"  arm {arm.name:18} {arm.about or arm.model}"
+        yield f"  arm {arm.name:18} {_shown(arm.about or arm.model)}"
     for work in one.workload:
         loads = ", ".join(str(load.concurrency) for load in work.loads)
-        yield f"  workload {work.name:13} {work.about}; in flight: {loads}"
+        yield f"  workload {work.name:13} {_shown(work.about)}; in flight: {loads}"
+
+
+def _shown(text: str) -> str:
+    """A text of a study's author on one line, without what would steer a terminal."""
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def dry_run(plan: Plan, host: Host, gpus: tuple[int, ...]) -> Iterator[str]:

@@ -7,7 +7,7 @@ import datetime
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from collectors import listing
@@ -100,6 +100,8 @@ def test_the_whole_table_is_right() -> None:
 
 @settings(deadline=None, max_examples=400)
 @given(st.sampled_from(places(WHOLE)[1:]), values)
+@example(("arm", 0, "about"), "\x00")
+@example(("title",), "a\nb\x1b[2J")
 def test_any_value_in_any_place(path: tuple[Any, ...], value: Any) -> None:
     table = copy.deepcopy(WHOLE)
     at: Any = table
