@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import socket
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from collectors import preflight
 from collectors.hardware import Inventory, NoGpu
-from collectors.host import Host, command_of
+from collectors.host import Host
 from collectors.preflight import Preflight
 from collectors.schedule import Plan, plan
 from collectors.study_file import read_study
@@ -154,7 +155,7 @@ def test_a_real_vllm_takes_the_smoke_study(tmp_path: Path) -> None:
     named = os.environ.get("COLLECT_VLLM")
     if not named:
         pytest.skip("COLLECT_VLLM names no vllm")
-    mine = Host(command_of(named, "vllm"), results=tmp_path / "results")
+    mine = Host(tuple(shlex.split(named)), results=tmp_path / "results")
     made = plan(read_study("cpu-smoke"))
     began = time.monotonic()
     first = checked(tmp_path, made, mine)
